@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A published NIC as data: one strategy on each axis, sizes, and where each number comes from.
+ * A strategy is a const struct of functions at the end of its file in strat/.
+ */
+#ifndef NIC_ARCH_H
+#define NIC_ARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct nic;
+struct nic_desc;
+struct nic_link;
+struct nic_seg;
+struct nic_vi_ctx;
+
+/* post: how work reaches the NIC. */
+struct nic_post {
+	const char *name;
+	void (*send)(struct nic *nic, uint32_t vi, struct nic_desc *desc);
+	void (*recv)(struct nic *nic, uint32_t vi, struct nic_desc *desc);
+	void (*refill)(struct nic *nic, uint32_t vi); /* room on the NIC again: fetch what is left in host memory */
+};
+
+/* xlate: who translates addresses.  NULL: fault (protection). */
+struct nic_xlate {
+	const char *name;
+	void *(*map)(struct nic *nic, uint32_t ptag, const struct nic_seg *seg, uint64_t offset, uint64_t len);
+};
+
+/* flow: when data may leave. */
+struct nic_flow {
+	const char *name;
+	bool (*may_send)(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link);
+};
+
+/* pipe: how one NIC overlaps work. */
+struct nic_pipe {
+	const char *name;
+	int (*pass)(struct nic *nic); /* one bounded pass over everything; returns what moved */
+};
+
+struct nic_arch {
+	const char *name;
+	const char *citation;
+	const struct nic_post *post;
+	const struct nic_xlate *xlate;
+	const struct nic_flow *flow;
+	const struct nic_pipe *pipe;
+	uint32_t pull_min; /* bytes from which a message stays at the sender for the receiver to copy */
+};
+
+const struct nic_arch *nic_arch_find(const char *name);
+
+extern const struct nic_post nic_post_ring;
+extern const struct nic_xlate nic_xlate_rmmt;
+extern const struct nic_flow nic_flow_push;
+extern const struct nic_pipe nic_pipe_linear;
+extern const struct nic_arch nic_arch_direct;
+
+#endif

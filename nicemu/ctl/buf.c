@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Payload buffers in the hands of one slot: a stack (the last one read is the next one written: its lines are warm), filled
+ * from and emptied to the card's pool in batches.
+ *
+ * A buffer belongs to whoever holds its index: a slot's stack, a consumer, a packet on a link, or the pool.  At every step the
+ * index leaves its old place before it enters the new one, so a process that dies may lose it but never leaves it with two
+ * owners.  The stack lies in the slot: whoever takes the slot of a dead process puts what that held back into the pool, and
+ * what lay unread on the links to it.  Only what its consumer held is gone until the card is.
+ */
+#include "nicemu/ctl/ctl.h"
+
+/* ---- the pool; all under the card lock --------------------------------------------------------------------------- */
+
+static uint32_t pool_get(struct nic_pool *pool, uint32_t *out, uint32_t want)
+{
+	uint32_t got = 0;
+
+	while (got < want) {
+		uint32_t nfree = nic_load_relaxed(&pool->nfree), bump = nic_load_relaxed(&pool->bump); /* card lock */
+
+		if (nfree && nfree <= NIC_POOL_BUFFERS) {
+			nic_store_release(&pool->nfree, nfree - 1);
+			out[got++] = pool->free[nfree - 1] & (NIC_POOL_BUFFERS - 1);
+		} else if (bump < NIC_POOL_BUFFERS) {
+			nic_store_release(&pool->bump, bump + 1);
+			out[got++] = bump;
+		} else {
+			break;
+		}
+	}
+	return got;
+}
+
+static void pool_put(struct nic_pool *pool, uint32_t index)
+{
+	uint32_t nfree = nic_load_relaxed(&pool->nfree); /* card lock */
+
+	if (nfree >= NIC_POOL_BUFFERS || index >= NIC_POOL_BUFFERS)
+		return;
+	pool->free[nfree] = index;
+	nic_store_release(&pool->nfree, nfree + 1); /* the index is in place before it counts */
+}
+
+static bool backed(struct nic *nic, const uint32_t *index, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!nic_card_reserve(nic->card, nic_buffer(nic, index[i]), NIC_BUFFER_SIZE))
+			return false;
+	return true;
+}
+
+/* ---- a slot's stack ---------------------------------------------------------------------------------------------- */
+
+static void push(struct nic *nic, uint32_t index)
+{
+	struct nic_slot *slot = nic->slot;
+
+	slot->buffer[slot->nbuffers] = index;
+	slot->nbuffers++;
+}
+
+static void taken(struct nic *nic, int64_t change)
+{
+	nic->buffer_taken += change;
+	nic->counter[NIC_C_buffers_taken] = nic->buffer_taken;
+}
+
+/* Buffers that peers hold of this slot's: they come back, or their number is bounded by the links. */
+static int64_t lent(const struct nic *nic)
+{
+	int64_t n = 0;
+
+	for (uint32_t i = 0; i < nic->nactive; i++)
+		if (nic->active[i]->balance < 0)
+			n -= nic->active[i]->balance;
+	return n;
+}
+
+/* Never waits: when another process is at the pool, there is none now. */
+static nic_noinline void refill(struct nic *nic)
+{
+	uint32_t batch[NIC_BUFFER_BATCH], n;
+
+	if (nic->buffer_taken - lent(nic) + NIC_BUFFER_BATCH > nic->buffer_cap || !nic_card_trylock(nic->card))
+		return;
+	n = pool_get(&nic->map->pool, batch, NIC_BUFFER_BATCH);
+	if (!backed(nic, batch, n)) {
+		while (n)
+			pool_put(&nic->map->pool, batch[--n]);
+	}
+	nic_card_unlock(nic->card);
+	for (uint32_t i = 0; i < n; i++)
+		push(nic, batch[i]);
+	taken(nic, n);
+}
+
+static nic_noinline void spill(struct nic *nic, uint32_t n)
+{
+	struct nic_slot *slot = nic->slot;
+
+	nic_card_lock(nic->card);
+	for (uint32_t i = 0; i < n && slot->nbuffers; i++) {
+		slot->nbuffers--;
+		pool_put(&nic->map->pool, slot->buffer[slot->nbuffers]);
+		taken(nic, -1);
+	}
+	nic_card_unlock(nic->card);
+}
+
+bool nic_buffer_take(struct nic *nic, uint32_t *index)
+{
+	struct nic_slot *slot = nic->slot;
+
+	if (nic_unlikely(slot->nbuffers == 0)) {
+		refill(nic);
+		if (slot->nbuffers == 0) {
+			nic_count(nic, no_buffer, 1);
+			return false;
+		}
+	}
+	slot->nbuffers--;
+	*index = slot->buffer[slot->nbuffers];
+	return true;
+}
+
+void nic_buffer_give(struct nic *nic, uint32_t index)
+{
+	if (nic_unlikely(nic->slot->nbuffers == NIC_SLOT_BUFFERS))
+		spill(nic, 256);
+	push(nic, index);
+}
+
+void nic_buffer_release(struct nic *nic)
+{
+	spill(nic, NIC_SLOT_BUFFERS);
+}
+
+/* The cold ones, from the bottom of the stack; the top moves down into their places. */
+void nic_buffer_balance(struct nic *nic, struct nic_link *link)
+{
+	enum { N = 11 };
+	struct nic_slot *slot = nic->slot;
+	struct nic_packet *packet;
+
+	if (slot->nbuffers < 2 * N || link->lost) /* the consumer still has them */
+		return;
+	packet = nic_link_reserve(link, NIC_RING_RESERVE);
+	if (!packet)
+		return;
+	packet->op = NIC_OP_RETURN;
+	packet->gen = 0;
+	packet->vi = 0;
+	packet->len_flags = 0;
+	packet->imm = 0;
+	packet->ret.n = N;
+	slot->nbuffers -= N;
+	for (uint32_t i = 0; i < N; i++) {
+		packet->ret.buffer[i] = slot->buffer[i];
+		slot->buffer[i] = slot->buffer[slot->nbuffers + i];
+	}
+	nic_link_publish(link, packet);
+	link->balance -= N;
+	nic_count(nic, buffers_returned, N);
+	nic_count(nic, packets_sent, 1);
+}
+
+/* ---- after a death ----------------------------------------------------------------------------------------------- */
+
+static void recover_packet(struct nic_pool *pool, const struct nic_packet *p)
+{
+	switch (p->op) {
+	case NIC_OP_SEND_BUF:
+	case NIC_OP_WRITE_BUF:
+	case NIC_OP_READ_BUF:
+		pool_put(pool, p->buf.buffer);
+		break;
+	case NIC_OP_RETURN:
+		for (uint32_t i = 0; i < p->ret.n && i < 11; i++)
+			pool_put(pool, p->ret.buffer[i]);
+		break;
+	default:
+		break;
+	}
+}
+
+/* What lies unread on the link from one slot to another; nobody reads or writes it any more. */
+static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
+{
+	struct nic_slot *slot = &map->slot[to];
+	uint32_t pos = slot->rx_pos[from];
+
+	for (uint32_t n = 0; n < NIC_RING_SLOTS; n++, pos++) {
+		struct nic_packet *p = &slot->ring[from][pos & (NIC_RING_SLOTS - 1)];
+
+		if (nic_load_acquire(&p->seq) != pos + 1) /* L1 */
+			return;
+		recover_packet(&map->pool, p);
+	}
+}
+
+void nic_buffer_recover(struct nic *nic, uint32_t dead)
+{
+	struct nic_slot *slot = &nic->map->slot[dead];
+	uint32_t used = nic_load_relaxed(&nic->map->hdr.used); /* card lock */
+
+	while (slot->nbuffers && slot->nbuffers <= NIC_SLOT_BUFFERS) {
+		slot->nbuffers--;
+		pool_put(&nic->map->pool, slot->buffer[slot->nbuffers]);
+	}
+	slot->nbuffers = 0;
+	for (uint32_t i = 0; i < used && i < NIC_MAX_SLOTS; i++)
+		recover_ring(nic->map, i, dead);
+}
+
+/* ---- the consumer's ---------------------------------------------------------------------------------------------- */
+
+void *nic_buf_take(struct nic *nic)
+{
+	uint32_t index;
+
+	return nic_buffer_take(nic, &index) ? nic_buffer(nic, index) : NULL;
+}
+
+/* Any address inside the buffer will do: a receive may name its middle. */
+void nic_buf_give(struct nic *nic, void *buf)
+{
+	uint64_t off = (uintptr_t)buf - (uintptr_t)nic->map->buffer;
+
+	if (nic_likely(off < sizeof(nic->map->buffer)))
+		nic_buffer_give(nic, off / NIC_BUFFER_SIZE);
+	else
+		nic_count(nic, bad_packets, 1);
+}

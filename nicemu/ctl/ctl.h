@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parts of the NIC know of each other: the private state of one process slot, and the functions of ctl/.
+ * Everything shared between processes is in mem/; this is the memory of the one process that runs the slot.
+ */
+#ifndef NIC_CTL_H
+#define NIC_CTL_H
+
+#include "nicemu/arch/arch.h"
+#include "nicemu/engine/card.h"
+#include "nicemu/engine/engine.h"
+#include "nicemu/engine/link.h"
+#include "nicemu/mem/card.h"
+#include "nicemu/nic.h"
+#include "nicemu/obs/counters.h"
+#include "nicemu/util/atomic.h"
+
+enum {
+	NIC_POLL_LINK = 32,      /* packets taken from one link per pass */
+	NIC_POLL_VI = 16,        /* send descriptors of one VI per pass */
+	NIC_WATCH_POLLS = 4096,  /* passes between two looks at whether a peer lives, one peer a look */
+	NIC_BUFFER_BATCH = 16,   /* buffers moved between a slot and the card's pool at once */
+};
+
+struct nic {
+	/* hot */
+	uint64_t *counter;
+	struct nic_slot *slot;
+	struct nic_card_map *map;
+	const struct nic_arch *arch;
+	const struct nic_engine *engine;
+	uint32_t me;
+	uint32_t nactive;             /* links to poll */
+	uint32_t npending;            /* VIs with work in the send queue */
+	uint32_t polls;               /* passes since the last look after a peer */
+	uint32_t watched;             /* active link looked after last */
+	uint32_t balance_limit;       /* surplus of buffers that starts a return */
+	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */
+	struct nic_link *link[NIC_MAX_SLOTS];   /* by peer slot; NULL: none */
+	struct nic_link *active[NIC_MAX_SLOTS];
+	uint16_t pending[NIC_MAX_VI];
+
+	/* control path */
+	struct nic_card *card;
+	nic_event_fn *event;
+	void *event_arg;
+	uint64_t probe_word;
+	uint32_t vi_used;             /* VIs ever used: scans stop here */
+	uint32_t mmt_used, mmt_free;  /* entries ever used; head of a list through `generation` of free ones is not kept: scan */
+	uint32_t ptag_use[NIC_MAX_PTAG]; /* 0: free; 1 + users otherwise */
+	uint16_t connect_slot[NIC_MAX_VI]; /* server's slot + 1 of a request on its way */
+	uint32_t connect_epoch[NIC_MAX_VI];
+	uint16_t connect_id[NIC_MAX_VI];
+	bool cma;                     /* parameter `cma` is not off */
+};
+
+static inline struct nic_vi_ctx *nic_vi(const struct nic *nic, uint32_t vi)
+{
+	return &nic->slot->vi[vi & (NIC_VI_TABLE - 1)];
+}
+
+static inline uint32_t nic_vi_state(const struct nic_vi_ctx *ctx)
+{
+	/* Relaxed: the owner reads what it wrote itself. */
+	return nic_load_relaxed(&ctx->state);
+}
+
+/* Host addresses of this process. */
+static inline void *nic_host(uint64_t addr)
+{
+	return (void *)(uintptr_t)addr;
+}
+
+/* driver.c: process registration */
+int nic_driver_register(struct nic *nic);
+void nic_driver_deregister(struct nic *nic);
+bool nic_driver_alive(const struct nic *nic, uint32_t slot, uint32_t epoch);
+struct nic_link *nic_driver_link(struct nic *nic, uint32_t slot, uint32_t epoch); /* opens it if need be; NULL: no memory */
+struct nic_link *nic_driver_link_now(const struct nic *nic, uint32_t slot, uint32_t epoch); /* only if it is open */
+void nic_driver_watch(struct nic *nic);      /* looks after one peer */
+void nic_driver_watch_all(struct nic *nic);
+
+/* vi.c */
+void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer); /* idle or pending -> connected */
+enum { NIC_EV_NONE = -1 };
+/* connected -> error: flushed, the peer is told, with the error of the message that caused it (NIC_ST_*, 0: none) */
+void nic_vi_fail(struct nic *nic, uint32_t vi, int event, uint32_t remote_error);
+void nic_vi_lost(struct nic *nic, uint32_t vi); /* the peer's end is gone */
+void nic_vi_flush(struct nic *nic, uint32_t vi);
+void nic_vi_flush_sends(struct nic *nic, uint32_t vi);
+void nic_vi_schedule(struct nic *nic, uint32_t vi);
+void nic_event(struct nic *nic, enum nic_event_code code, uint64_t vi_cookie, uint64_t desc, uint32_t op);
+
+/* conn.c */
+void nic_conn_settle(struct nic *nic, uint32_t vi); /* pending, and data has come: connected if the peer agreed; opens no link */
+void nic_conn_withdraw(struct nic *nic, uint32_t vi);
+void nic_conn_forget(struct nic *nic); /* withdraws everything this slot has in the connection tables */
+
+/* mem.c */
+bool nic_remote_check(const struct nic_slot *peer, uint32_t vi, uint64_t addr, uint64_t len, uint32_t handle, uint32_t need);
+uint32_t nic_ptag_users(const struct nic *nic, uint32_t ptag);
+bool nic_ptag_get(struct nic *nic, uint32_t ptag); /* false: no such tag */
+void nic_ptag_put(struct nic *nic, uint32_t ptag);
+
+/* buf.c */
+static inline uint8_t *nic_buffer(const struct nic *nic, uint32_t index)
+{
+	return nic->map->buffer[index & (NIC_POOL_BUFFERS - 1)];
+}
+bool nic_buffer_take(struct nic *nic, uint32_t *index);
+void nic_buffer_give(struct nic *nic, uint32_t index);
+void nic_buffer_release(struct nic *nic);          /* all in hand go back to the pool */
+void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
+void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
+
+/* tx.c, rx.c, sysmsg.c */
+int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
+void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
+void nic_tx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length);
+int nic_rx_run(struct nic *nic, struct nic_link *link, int budget);
+void nic_rx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length, uint32_t imm);
+void nic_rx_flush(struct nic *nic, uint32_t vi);
+void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */
+void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);
+void nic_sys_ack(struct nic *nic, uint32_t vi, uint32_t count); /* now or later; count 0: what is owed */
+void nic_sys_disconnect(struct nic *nic, uint32_t vi, uint32_t error);
+int nic_sys_run(struct nic *nic, struct nic_link *link); /* what had to wait */
+void nic_sys_resync(struct nic *nic, const struct nic_link *link); /* the peer's VIs have changed behind our back */
+static inline bool nic_sys_waiting(const struct nic_link *link)
+{
+	return link->sys_head != link->sys_tail || link->resync;
+}
+
+#endif

@@ -1,0 +1,528 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control program, receiving side: takes packets from a link, matches them with the receive at the head of the VI's queue,
+ * puts the payload in place and completes the descriptor.
+ *
+ * A packet is foreign memory: every member is copied once and the copy is checked.  A buffer index that comes with a packet
+ * belongs to this slot from then on, whatever becomes of the message.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/dma.h"
+#include "nicemu/util/copy.h"
+
+/* The header of the packet in hand. */
+struct arrival {
+	struct nic_link *link;
+	const struct nic_packet *p;
+	struct nic_vi_ctx *ctx; /* NULL: no such connection any more */
+	uint32_t vi, op, gen, flags, len, imm;
+};
+
+/* ---- receive descriptors ----------------------------------------------------------------------------------------- */
+
+/* Translates the descriptor into its form on the NIC. */
+void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *e)
+{
+	uint64_t room = 0;
+	uint32_t status = 0, control = desc->control, nseg = desc->nseg;
+
+	if ((control & NIC_CTL_RESERVED) || (control & NIC_CTL_OP_MASK) || desc->reserved || nseg >= NIC_DESC_SEGS_MAX ||
+	    ((control & NIC_CTL_POOL) && nseg > 1))
+		status = NIC_ST_FORMAT;
+	e->addr = 0;
+	for (uint32_t i = 0; i < nseg && !status; i++) {
+		const struct nic_seg *seg = &desc->seg[i];
+		void *p = seg->length ? nic->arch->xlate->map(nic, ctx->ptag, seg, 0, seg->length) : NULL;
+
+		if (seg->length && !p)
+			status = NIC_ST_PROTECTION;
+		if (i == 0)
+			e->addr = (uintptr_t)p;
+		room += seg->length;
+	}
+	e->desc = (uintptr_t)desc;
+	e->room = room < UINT32_MAX ? room : UINT32_MAX;
+	e->nseg = nseg;
+	e->control = control;
+	e->status = status;
+	if (nic_unlikely(status)) {
+		nic_count(nic, protection_errors, status == NIC_ST_PROTECTION);
+		ctx->rx_bad++;
+	}
+}
+
+/* Status before completion entry [C1]; after the store of status the descriptor is the consumer's. */
+void nic_rx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length, uint32_t imm)
+{
+	nic_count(nic, recv_descriptors, 1);
+	if (nic_unlikely(status & NIC_ST_ERROR_MASK)) {
+		nic_count(nic, flushed, (status & NIC_ST_FLUSHED) != 0);
+		nic_count(nic, descriptor_errors, (status & NIC_ST_FLUSHED) == 0);
+	}
+	desc->length = length;
+	desc->imm = imm;
+	nic_store_release(&desc->status, status | NIC_ST_DONE); /* pairs with the consumer's acquire */
+	if (ctx->recv_cq && !nic_cq_publish(nic_host(ctx->recv_cq), ctx->cookie | NIC_CQ_RECV))
+		nic_event(nic, NIC_EV_VI_OVERRUN, ctx->cookie, 0, NIC_ST_OP_RECEIVE);
+}
+
+static struct nic_rxe *rx_head(const struct nic *nic, uint32_t vi, const struct nic_vi_ctx *ctx)
+{
+	return ctx->rx_head == ctx->rx_tail ? NULL : &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
+}
+
+/* The descriptor at the head is used up. */
+static void pop(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx, uint32_t status, uint32_t length, uint32_t imm)
+{
+	struct nic_desc *desc = nic_host(rx_head(nic, vi, ctx)->desc);
+
+	ctx->rx_head++;
+	ctx->rx_done = 0;
+	if (nic_unlikely(ctx->rx_spilled))
+		nic->arch->post->refill(nic, vi);
+	nic_rx_complete(nic, ctx, desc, status, length, imm);
+}
+
+void nic_rx_head(struct nic *nic, uint32_t vi)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	while (ctx->rx_bad && ctx->rx_head != ctx->rx_tail && nic_vi_state(ctx) == NIC_VI_CONNECTED) {
+		uint32_t status = rx_head(nic, vi, ctx)->status;
+
+		if (!status)
+			return;
+		ctx->rx_bad--;
+		pop(nic, vi, ctx, status | NIC_ST_OP_RECEIVE, 0, 0);
+		if (ctx->reliability != NIC_UNRELIABLE)
+			nic_vi_fail(nic, vi, NIC_EV_NONE, 0);
+	}
+}
+
+void nic_rx_flush(struct nic *nic, uint32_t vi)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	while (ctx->rx_head != ctx->rx_tail)
+		pop(nic, vi, ctx, NIC_ST_FLUSHED | NIC_ST_OP_RECEIVE, 0, 0);
+	ctx->rx_bad = ctx->rx_skip = 0;
+}
+
+int nic_post_recv(struct nic *nic, uint32_t vi, struct nic_desc *desc)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	nic->arch->post->recv(nic, vi, desc);
+	if (nic_unlikely(nic_vi_state(ctx) == NIC_VI_ERROR))
+		nic_rx_flush(nic, vi);
+	else if (nic_unlikely(ctx->rx_bad))
+		nic_rx_head(nic, vi);
+	return NIC_OK;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static void acknowledge(struct nic *nic, const struct arrival *a)
+{
+	if (a->flags & NIC_PF_ACK)
+		nic_sys_ack(nic, a->vi, 1);
+}
+
+/*
+ * The message cannot be taken.  Unreliable: it is dropped, with `event` where the specification has one.  Reliable: the
+ * connection breaks; at Reliable Reception the sender learns why (remote).
+ */
+static nic_noinline void reject(struct nic *nic, const struct arrival *a, uint32_t remote, int event)
+{
+	struct nic_vi_ctx *ctx = a->ctx;
+
+	if (ctx->reliability == NIC_UNRELIABLE) {
+		if (event != NIC_EV_NONE)
+			nic_event(nic, event, ctx->cookie, 0, NIC_ST_OP_RECEIVE);
+		ctx->rx_skip = (a->flags & NIC_PF_MORE) != 0;
+		ctx->rx_done = 0;
+		acknowledge(nic, a);
+		return;
+	}
+	nic_vi_fail(nic, a->vi, event, ctx->reliability == NIC_RELIABLE_RECEPTION ? remote : 0);
+}
+
+/* ---- delivery ---------------------------------------------------------------------------------------------------- */
+
+/* Pieces of the receive from byte `from` on, for `len` bytes; translated and checked when it was fetched. */
+static nic_noinline unsigned pieces(const struct nic_rxe *e, uint32_t from, uint32_t len, struct iovec *out)
+{
+	const struct nic_desc *desc = nic_host(e->desc);
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < e->nseg && len; i++) {
+		uint32_t room = desc->seg[i].length, part;
+
+		if (from >= room) {
+			from -= room;
+			continue;
+		}
+		part = room - from < len ? room - from : len;
+		out[n].iov_base = (char *)nic_host(desc->seg[i].addr) + from;
+		out[n++].iov_len = part;
+		from = 0;
+		len -= part;
+	}
+	return n;
+}
+
+static nic_noinline void scatter_many(const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
+{
+	struct iovec to[NIC_DESC_SEGS_MAX];
+	unsigned n = pieces(e, from, len, to);
+
+	for (unsigned i = 0; i < n; i++) {
+		nic_copy(to[i].iov_base, data, to[i].iov_len);
+		data += to[i].iov_len;
+	}
+}
+
+static void scatter(const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
+{
+	if (nic_likely(e->nseg <= 1))
+		nic_copy((uint8_t *)nic_host(e->addr) + from, data, len);
+	else
+		scatter_many(e, from, data, len);
+}
+
+/* The receive for this message, or NULL when it was rejected. */
+static struct nic_rxe *match(struct nic *nic, const struct arrival *a)
+{
+	struct nic_vi_ctx *ctx = a->ctx;
+	struct nic_rxe *e;
+
+	if (nic_unlikely(ctx->rx_bad)) {
+		nic_rx_head(nic, a->vi);
+		if (nic_vi_state(ctx) != NIC_VI_CONNECTED)
+			return NULL;
+	}
+	e = rx_head(nic, a->vi, ctx);
+	if (nic_unlikely(!e)) {
+		nic_count(nic, recv_missing, 1);
+		reject(nic, a, NIC_ST_REMOTE_DESC, NIC_EV_RECVQ_EMPTY);
+	}
+	return e;
+}
+
+static nic_noinline void too_long(struct nic *nic, const struct arrival *a)
+{
+	struct nic_vi_ctx *ctx = a->ctx;
+
+	pop(nic, a->vi, ctx, NIC_ST_LENGTH | NIC_ST_OP_RECEIVE, 0, 0);
+	reject(nic, a, NIC_ST_REMOTE_DESC, NIC_EV_NONE);
+}
+
+static uint32_t success(const struct arrival *a, uint32_t op)
+{
+	return op | (a->flags & NIC_PF_IMM ? NIC_ST_IMMEDIATE : 0);
+}
+
+static void deliver_inline(struct nic *nic, const struct arrival *a)
+{
+	struct nic_rxe *e = match(nic, a);
+
+	if (nic_unlikely(!e))
+		return;
+	if (nic_unlikely(a->len > NIC_INLINE_MAX || a->len > e->room)) {
+		too_long(nic, a);
+		return;
+	}
+	scatter(e, 0, a->p->data, a->len);
+	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE), a->len, a->imm);
+	if (nic_unlikely(a->flags & NIC_PF_ACK))
+		acknowledge(nic, a);
+}
+
+/* True when the buffer has gone to the consumer. */
+static bool deliver_buffer(struct nic *nic, const struct arrival *a, uint32_t index, uint32_t offset)
+{
+	struct nic_vi_ctx *ctx = a->ctx;
+	uint8_t *data = nic_buffer(nic, index) + offset;
+	struct nic_rxe *e = match(nic, a);
+	uint32_t done = ctx->rx_done;
+	bool taken = false;
+
+	if (nic_unlikely(!e))
+		return false;
+	if (a->len <= e->room - done && done <= e->room) {
+		scatter(e, done, data, a->len);
+	} else if ((e->control & NIC_CTL_POOL) && done == 0 && !(a->flags & NIC_PF_MORE)) {
+		struct nic_desc *desc = nic_host(e->desc);
+
+		desc->seg[1].addr = (uintptr_t)data;
+		desc->seg[1].handle = NIC_POOL_HANDLE;
+		desc->seg[1].length = a->len;
+		taken = true;
+	} else {
+		too_long(nic, a);
+		return false;
+	}
+	if (nic_unlikely(a->flags & NIC_PF_MORE)) {
+		ctx->rx_done = done + a->len;
+		return false;
+	}
+	pop(nic, a->vi, ctx, success(a, NIC_ST_OP_RECEIVE) | (taken ? NIC_ST_POOL : 0), done + a->len, a->imm);
+	if (nic_unlikely(a->flags & NIC_PF_ACK))
+		acknowledge(nic, a);
+	return taken;
+}
+
+/* Is the peer's end of the connection still the one that sent this? */
+static bool still_up(const struct arrival *a)
+{
+	struct nic_vi_ctx *theirs = &a->link->slot->vi[a->ctx->peer_vi & (NIC_VI_TABLE - 1)];
+
+	/* Acquire: pairs with the release in end_life (vi.c); the copy comes before. */
+	atomic_thread_fence(memory_order_acquire);
+	return nic_load_acquire(&theirs->state) == NIC_VI_CONNECTED && theirs->gen == a->ctx->peer_gen;
+}
+
+static nic_noinline void deliver_pull(struct nic *nic, const struct arrival *a)
+{
+	struct nic_run run[2];
+	uint32_t nruns = a->p->pull.nruns, at = 0;
+	struct nic_rxe *e = match(nic, a);
+	struct iovec to[NIC_DESC_SEGS_MAX];
+
+	if (!e)
+		return;
+	run[0] = a->p->pull.run[0];
+	run[1] = a->p->pull.run[1];
+	if (nruns > 2 || a->len > e->room || (nruns > 0 ? run[0].len : 0) + (nruns > 1 ? run[1].len : 0) != a->len) {
+		too_long(nic, a);
+		return;
+	}
+	for (uint32_t i = 0; i < nruns; i++) {
+		unsigned n = pieces(e, at, run[i].len, to);
+
+		if (run[i].len && nic_dma_read(a->link, to, n, run[i].addr, run[i].len) != NIC_DMA_OK) {
+			pop(nic, a->vi, a->ctx, NIC_ST_TRANSPORT | NIC_ST_OP_RECEIVE, 0, 0);
+			reject(nic, a, NIC_ST_TRANSPORT, NIC_EV_NONE);
+			return;
+		}
+		at += run[i].len;
+	}
+	if (!still_up(a)) {
+		/* The sender took the descriptor back while we copied: its memory may hold anything. */
+		pop(nic, a->vi, a->ctx, NIC_ST_TRANSPORT | NIC_ST_OP_RECEIVE, 0, 0);
+		nic_vi_lost(nic, a->vi);
+		return;
+	}
+	nic_count(nic, bytes_pulled, a->len);
+	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE), a->len, a->imm);
+	acknowledge(nic, a);
+}
+
+/* ---- RDMA -------------------------------------------------------------------------------------------------------- */
+
+static nic_noinline void write_buffer(struct nic *nic, const struct arrival *a, uint32_t index)
+{
+	uint64_t addr = a->p->buf.addr;
+
+	if (!nic_remote_check(nic->slot, a->vi, addr, a->len, a->p->buf.handle, NIC_MEM_RDMA_WRITE)) {
+		nic_count(nic, protection_errors, 1);
+		reject(nic, a, NIC_ST_RDMA_PROT, NIC_EV_RDMAW_PROT);
+		return;
+	}
+	nic_copy(nic_host(addr), nic_buffer(nic, index), a->len);
+	if (!(a->flags & NIC_PF_MORE))
+		acknowledge(nic, a);
+}
+
+static nic_noinline void write_imm(struct nic *nic, const struct arrival *a)
+{
+	if (!match(nic, a))
+		return;
+	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_REMOTE_RDMA_WRITE), a->len, a->imm);
+	acknowledge(nic, a);
+}
+
+static nic_noinline void read_request(struct nic *nic, const struct arrival *a)
+{
+	struct nic_vi_ctx *ctx = a->ctx;
+	uint64_t addr = a->p->read.addr;
+	uint32_t handle = a->p->read.handle;
+
+	if (ctx->read_left || !a->len) {
+		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	/* The right to read is looked at when the answer is made, part by part. */
+	ctx->read_addr = addr;
+	ctx->read_handle = handle;
+	ctx->read_done = 0;
+	ctx->read_left = a->len;
+	nic_vi_schedule(nic, a->vi);
+}
+
+/* Puts a part of the answer into the segments of the read at the head of the send queue. */
+static nic_noinline void read_part(struct nic *nic, const struct arrival *a, uint32_t index, uint64_t offset)
+{
+	struct nic_vi_ctx *ctx = a->ctx;
+	struct nic_txe *t = &nic->slot->txq[a->vi][ctx->tx_head & (NIC_TXQ - 1)];
+	struct iovec to[NIC_DESC_SEGS_MAX];
+	struct nic_rxe e;
+	struct nic_desc *desc;
+	unsigned n;
+	uint32_t at = 0;
+
+	if (ctx->tx_head == ctx->tx_next || !(t->flags & NIC_TXE_READ)) {
+		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	desc = nic_host(t->desc);
+	if ((a->flags & NIC_PF_ERROR) || offset != t->done || a->len > desc->length - t->done) {
+		nic_tx_acknowledge(nic, a->vi, 1, NIC_ST_RDMA_PROT);
+		if (ctx->reliability != NIC_UNRELIABLE)
+			nic_vi_fail(nic, a->vi, NIC_EV_NONE, 0);
+		return;
+	}
+	/* The data segments behind the address segment, checked when the request was sent. */
+	e.desc = (uintptr_t)&desc->seg[1] - offsetof(struct nic_desc, seg);
+	e.nseg = desc->nseg - 1;
+	n = pieces(&e, t->done, a->len, to);
+	for (unsigned i = 0; i < n; i++) {
+		nic_copy(to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
+		at += to[i].iov_len;
+	}
+	t->done += a->len;
+	if (!(a->flags & NIC_PF_MORE))
+		nic_tx_acknowledge(nic, a->vi, 1, t->done == desc->length ? 0 : NIC_ST_PARTIAL);
+	nic_vi_schedule(nic, a->vi);
+}
+
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
+
+/* The VI that the packet is for, when that connection still stands. */
+static struct nic_vi_ctx *target(struct nic *nic, const struct arrival *a)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
+
+	if (nic_unlikely(nic_vi_state(ctx) == NIC_VI_CONNECT_PENDING))
+		nic_conn_settle(nic, a->vi);
+	if (nic_likely(nic_vi_state(ctx) == NIC_VI_CONNECTED && ctx->gen == a->gen && ctx->peer_slot == a->link->peer))
+		return ctx;
+	return NULL;
+}
+
+static void with_buffer(struct nic *nic, const struct arrival *a)
+{
+	uint32_t index = a->p->buf.buffer;
+	uint64_t where = a->p->buf.addr;
+	bool taken = false;
+
+	if (nic_unlikely(index >= NIC_POOL_BUFFERS)) {
+		if (a->op == NIC_OP_READ_BUF && (a->flags & NIC_PF_ERROR) && a->ctx)
+			read_part(nic, a, 0, where);
+		else
+			nic_count(nic, bad_packets, 1);
+		return;
+	}
+	a->link->balance++;
+	if (nic_unlikely(!a->ctx))
+		;
+	else if (nic_unlikely(a->len > NIC_BUFFER_SIZE))
+		nic_count(nic, bad_packets, 1);
+	else if (nic_unlikely(a->ctx->rx_skip && a->op != NIC_OP_READ_BUF))
+		a->ctx->rx_skip = (a->flags & NIC_PF_MORE) != 0;
+	else if (a->op == NIC_OP_WRITE_BUF)
+		write_buffer(nic, a, index);
+	else if (a->op == NIC_OP_READ_BUF)
+		read_part(nic, a, index, where);
+	else if (nic_likely(where + a->len <= NIC_BUFFER_SIZE && where <= NIC_BUFFER_SIZE))
+		taken = deliver_buffer(nic, a, index, where);
+	else
+		nic_count(nic, bad_packets, 1);
+	if (!taken)
+		nic_buffer_give(nic, index);
+}
+
+static nic_noinline void returned(struct nic *nic, const struct arrival *a)
+{
+	uint32_t n = a->p->ret.n;
+
+	for (uint32_t i = 0; i < n && i < 11; i++) {
+		uint32_t index = a->p->ret.buffer[i];
+
+		if (index < NIC_POOL_BUFFERS) {
+			nic_buffer_give(nic, index);
+			a->link->balance++;
+		}
+	}
+}
+
+static void dispatch(struct nic *nic, struct arrival *a)
+{
+	if (nic_unlikely(a->op == NIC_OP_RETURN || a->op == NIC_OP_RESYNC)) {
+		if (a->op == NIC_OP_RETURN)
+			returned(nic, a);
+		else
+			nic_sys_resync(nic, a->link);
+		return;
+	}
+	a->ctx = target(nic, a);
+	if (nic_unlikely(!a->ctx))
+		nic_count(nic, stale_packets, 1);
+	switch (a->op) {
+	case NIC_OP_SEND_BUF:
+	case NIC_OP_WRITE_BUF:
+	case NIC_OP_READ_BUF:
+		with_buffer(nic, a);
+		return;
+	default:
+		break;
+	}
+	if (nic_unlikely(!a->ctx))
+		return;
+	switch (a->op) {
+	case NIC_OP_SEND:
+		deliver_inline(nic, a);
+		break;
+	case NIC_OP_SEND_PULL:
+		deliver_pull(nic, a);
+		break;
+	case NIC_OP_WRITE_IMM:
+		write_imm(nic, a);
+		break;
+	case NIC_OP_READ_REQ:
+		read_request(nic, a);
+		break;
+	case NIC_OP_ACK:
+		nic_tx_acknowledge(nic, a->vi, a->len, 0);
+		break;
+	case NIC_OP_DISCONNECT:
+		nic_tx_acknowledge(nic, a->vi, a->len, 0);
+		if (a->imm & NIC_ST_ERROR_MASK)
+			nic_tx_acknowledge(nic, a->vi, 1, a->imm & NIC_ST_ERROR_MASK);
+		nic_vi_lost(nic, a->vi);
+		break;
+	default:
+		nic_count(nic, bad_packets, 1);
+	}
+}
+
+int nic_rx_run(struct nic *nic, struct nic_link *link, int budget)
+{
+	struct nic_packet *p;
+	int n = 0;
+
+	while (n < budget && (p = nic_link_peek(link))) {
+		uint32_t len_flags = p->len_flags;
+		struct arrival a = { .link = link, .p = p, .vi = p->vi & (NIC_VI_TABLE - 1), .op = p->op, .gen = p->gen,
+			.flags = len_flags & ~NIC_PF_LEN, .len = len_flags & NIC_PF_LEN, .imm = p->imm };
+
+		nic_link_take(link);
+		dispatch(nic, &a);
+		nic_link_consume(link);
+		n++;
+	}
+	nic_count(nic, packets_received, n);
+	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+		nic_buffer_balance(nic, link);
+	return n;
+}

@@ -1,0 +1,559 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control program, sending side: executes the descriptors of a VI's send queue in order.
+ *
+ * tx_head .. tx_next are executed and not complete (they wait for an acknowledgement or an answer), tx_next .. tx_tail
+ * are still to be executed.  Descriptors complete in order, from tx_head.  A message that needs several packets keeps its
+ * place in `done` and goes on when the link has room again.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/dma.h"
+#include "nicemu/util/copy.h"
+
+enum step { STEP_DONE, STEP_AGAIN, STEP_WAIT, STEP_ERROR };
+
+/* What one descriptor asks for, checked. */
+struct work {
+	struct nic_desc *desc;
+	const struct nic_seg *seg; /* data segments */
+	uint32_t nseg, total;
+	uint32_t op;      /* NIC_CTL_* */
+	uint32_t control;
+};
+
+/* ---- completion -------------------------------------------------------------------------------------------------- */
+
+static nic_cold void release_buffer(struct nic *nic, const struct nic_desc *desc)
+{
+	uint64_t off = desc->seg[0].addr - (uintptr_t)nic->map->buffer;
+
+	if (desc->nseg == 1 && off < sizeof(nic->map->buffer))
+		nic_buffer_give(nic, off / NIC_BUFFER_SIZE);
+}
+
+/* Status before completion entry [C1]; after the store of status the descriptor is the consumer's. */
+void nic_tx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length)
+{
+	static const uint32_t op_bits[4] = { NIC_ST_OP_SEND, NIC_ST_OP_RDMA_WRITE, NIC_ST_OP_RDMA_READ, NIC_ST_OP_SEND };
+
+	nic_count(nic, send_descriptors, 1);
+	if (nic_unlikely(status & NIC_ST_ERROR_MASK)) {
+		nic_count(nic, flushed, (status & NIC_ST_FLUSHED) != 0);
+		nic_count(nic, descriptor_errors, (status & NIC_ST_FLUSHED) == 0);
+	}
+	desc->length = length;
+	nic_store_release(&desc->status, status | NIC_ST_DONE | op_bits[desc->control & NIC_CTL_OP_MASK]); /* pairs with the consumer's acquire */
+	if (ctx->send_cq && !nic_cq_publish(nic_host(ctx->send_cq), ctx->cookie))
+		nic_event(nic, NIC_EV_VI_OVERRUN, ctx->cookie, 0, NIC_ST_OP_SEND);
+}
+
+static void retire(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
+{
+	while (ctx->tx_head != ctx->tx_next) {
+		struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_head & (NIC_TXQ - 1)];
+		struct nic_desc *desc = nic_host(e->desc);
+
+		if (e->flags & NIC_TXE_WAIT)
+			break;
+		if (nic_unlikely((desc->control & NIC_CTL_POOL) && !(e->flags & NIC_TXE_GIVEN)))
+			release_buffer(nic, desc);
+		ctx->tx_head++;
+		nic_tx_complete(nic, ctx, desc, e->status, (uint32_t)e->done);
+	}
+	if (nic_unlikely(ctx->tx_spilled))
+		nic->arch->post->refill(nic, vi);
+}
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t check(const struct nic_vi_ctx *ctx, struct nic_desc *desc, struct work *w)
+{
+	uint64_t total = 0;
+	uint32_t first;
+
+	w->desc = desc;
+	w->control = desc->control;
+	w->op = w->control & NIC_CTL_OP_MASK;
+	first = w->op != NIC_CTL_SEND;
+	w->nseg = desc->nseg;
+	if (nic_unlikely((w->control & NIC_CTL_RESERVED) || w->op == NIC_CTL_OP_MASK || desc->reserved || w->nseg > NIC_DESC_SEGS_MAX ||
+	                 w->nseg < first || (first && desc->seg[0].length)))
+		return NIC_ST_FORMAT;
+	if (nic_unlikely((w->control & NIC_CTL_POOL) && (first || w->nseg != 1)))
+		return NIC_ST_FORMAT;
+	w->seg = desc->seg + first;
+	w->nseg -= first;
+	for (uint32_t i = 0; i < w->nseg; i++)
+		total += w->seg[i].length;
+	if (nic_unlikely(total != desc->length || total > ctx->max_transfer))
+		return NIC_ST_LENGTH;
+	w->total = total;
+	return 0;
+}
+
+static uint32_t check_pool(const struct nic *nic, const struct nic_seg *seg)
+{
+	uint64_t off = seg->addr - (uintptr_t)nic->map->buffer;
+
+	if (seg->handle != NIC_POOL_HANDLE || off >= sizeof(nic->map->buffer) || off % NIC_BUFFER_SIZE + seg->length > NIC_BUFFER_SIZE)
+		return NIC_ST_PROTECTION;
+	return 0;
+}
+
+/* Local pieces of bytes [from, from + len) of the message; 0: a segment is not ours to read or write. */
+static unsigned pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < w->nseg && len; i++) {
+		uint64_t room = w->seg[i].length, part;
+
+		if (from >= room) {
+			from -= room;
+			continue;
+		}
+		part = room - from < len ? room - from : len;
+		out[n].iov_base = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], from, part);
+		if (!out[n].iov_base)
+			return 0;
+		out[n++].iov_len = part;
+		from = 0;
+		len -= part;
+	}
+	return n;
+}
+
+static bool gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint32_t len, uint8_t *to)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < w->nseg && at < len; i++) {
+		uint64_t room = w->seg[i].length;
+		uint32_t part;
+		const void *p;
+
+		if (from >= room) {
+			from -= room;
+			continue;
+		}
+		part = room - from < len - at ? room - from : len - at;
+		p = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], from, part);
+		if (nic_unlikely(!p))
+			return false;
+		nic_copy(to + at, p, part);
+		at += part;
+		from = 0;
+	}
+	return true;
+}
+
+static nic_cold enum step refuse(struct nic *nic, struct nic_txe *e, uint32_t error)
+{
+	if (error & (NIC_ST_PROTECTION | NIC_ST_RDMA_PROT))
+		nic_count(nic, protection_errors, 1);
+	e->status = error;
+	return STEP_ERROR;
+}
+
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
+
+static void head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op op, uint32_t len_flags, uint32_t imm)
+{
+	p->op = op;
+	p->gen = ctx->peer_gen;
+	p->vi = ctx->peer_vi;
+	p->len_flags = len_flags;
+	p->imm = imm;
+}
+
+static void publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
+{
+	nic_count(nic, packets_sent, 1);
+	nic_link_publish(link, p);
+}
+
+/* Room for one data packet, by leave of the flow strategy. */
+static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
+{
+	if (nic_unlikely(!nic->arch->flow->may_send(nic, ctx, link))) {
+		nic_count(nic, link_full, 1);
+		return NULL;
+	}
+	return nic_link_reserve(link, NIC_RING_RESERVE);
+}
+
+static uint32_t message_flags(const struct nic_vi_ctx *ctx, const struct work *w)
+{
+	return (w->control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0) | (ctx->reliability == NIC_RELIABLE_RECEPTION ? NIC_PF_ACK : 0);
+}
+
+static enum step finish(struct nic_txe *e, const struct work *w, uint32_t flags)
+{
+	e->done = w->total;
+	return flags & NIC_PF_ACK ? STEP_WAIT : STEP_DONE;
+}
+
+/* ---- send -------------------------------------------------------------------------------------------------------- */
+
+static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	uint32_t flags = message_flags(ctx, w);
+	struct nic_packet *p = room(nic, ctx, link);
+
+	if (nic_unlikely(!p))
+		return STEP_AGAIN;
+	if (nic_unlikely(!gather(nic, ctx, w, 0, w->total, p->data)))
+		return refuse(nic, e, NIC_ST_PROTECTION);
+	head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
+	publish(nic, link, p);
+	nic_count(nic, bytes_inline, w->total);
+	return finish(e, w, flags);
+}
+
+/* The consumer's buffer changes hands: no copy. */
+static enum step send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	uint64_t off = w->seg[0].addr - (uintptr_t)nic->map->buffer;
+	uint32_t flags = message_flags(ctx, w);
+	struct nic_packet *p = room(nic, ctx, link);
+
+	if (nic_unlikely(!p))
+		return STEP_AGAIN;
+	p->buf.buffer = off / NIC_BUFFER_SIZE;
+	p->buf.handle = 0;
+	p->buf.addr = off % NIC_BUFFER_SIZE;
+	head(p, ctx, NIC_OP_SEND_BUF, w->total | flags, w->desc->imm);
+	publish(nic, link, p);
+	link->balance--;
+	e->flags |= NIC_TXE_GIVEN;
+	nic_count(nic, bytes_given, w->total);
+	return finish(e, w, flags);
+}
+
+/* One packet's worth of the message into a buffer and onto the link, from e->done on. */
+static enum step send_part(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
+                           enum nic_op op, uint32_t flags)
+{
+	uint32_t left = w->total - e->done, len = left < NIC_BUFFER_SIZE ? left : NIC_BUFFER_SIZE, index;
+	struct nic_packet *p = room(nic, ctx, link);
+
+	if (!p || !nic_buffer_take(nic, &index))
+		return STEP_AGAIN;
+	if (!gather(nic, ctx, w, e->done, len, nic_buffer(nic, index))) {
+		nic_buffer_give(nic, index);
+		return refuse(nic, e, NIC_ST_PROTECTION);
+	}
+	p->buf.buffer = index;
+	p->buf.handle = op == NIC_OP_WRITE_BUF ? w->desc->seg[0].handle : 0;
+	p->buf.addr = op == NIC_OP_WRITE_BUF ? w->desc->seg[0].addr + e->done : 0;
+	if (len < left)
+		flags = (flags & ~NIC_PF_ACK) | NIC_PF_MORE;
+	head(p, ctx, op, len | flags, w->desc->imm);
+	publish(nic, link, p);
+	link->balance--;
+	e->done += len;
+	return len < left ? STEP_AGAIN : flags & NIC_PF_ACK ? STEP_WAIT : STEP_DONE;
+}
+
+static nic_noinline enum step send_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
+                            enum nic_op op, uint32_t flags)
+{
+	enum step step;
+	uint64_t before;
+
+	do {
+		before = e->done;
+		step = send_part(nic, ctx, link, e, w, op, flags);
+		if (op == NIC_OP_SEND_BUF)
+			nic_count(nic, bytes_buffer, e->done - before);
+		else
+			nic_count(nic, bytes_write_buffer, e->done - before);
+	} while (step == STEP_AGAIN && e->done != before);
+	return step;
+}
+
+/* The payload stays; the receiver's NIC copies it and acknowledges. */
+static nic_noinline enum step send_pull(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	struct nic_packet *p = room(nic, ctx, link);
+
+	if (!p)
+		return STEP_AGAIN;
+	p->pull.nruns = w->nseg;
+	p->pull.pad = 0;
+	for (uint32_t i = 0; i < w->nseg; i++) {
+		if (!nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length))
+			return refuse(nic, e, NIC_ST_PROTECTION);
+		p->pull.run[i].addr = w->seg[i].addr;
+		p->pull.run[i].len = w->seg[i].length;
+	}
+	head(p, ctx, NIC_OP_SEND_PULL, w->total | message_flags(ctx, w) | NIC_PF_ACK, w->desc->imm);
+	publish(nic, link, p);
+	e->done = w->total;
+	return STEP_WAIT;
+}
+
+static bool peer_pulls(const struct nic *nic, const struct nic_link *link)
+{
+	/* Acquire: pairs with the peer's setting of the bit; it never goes back while the link is up. */
+	return nic_load_acquire(&link->slot->pulls[nic->me / 64]) >> (nic->me % 64) & 1;
+}
+
+static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	if (w->control & NIC_CTL_POOL) {
+		uint32_t error = check_pool(nic, w->seg);
+
+		if (nic_unlikely(error))
+			return refuse(nic, e, error);
+		if (w->total > NIC_INLINE_MAX)
+			return send_given(nic, ctx, link, e, w);
+	}
+	if (nic_likely(w->total <= NIC_INLINE_MAX))
+		return send_inline(nic, ctx, link, e, w);
+	if (w->total >= nic->arch->pull_min && w->nseg <= 2 && e->done == 0 && peer_pulls(nic, link))
+		return send_pull(nic, ctx, link, e, w);
+	return send_parts(nic, ctx, link, e, w, NIC_OP_SEND_BUF, message_flags(ctx, w));
+}
+
+/* ---- RDMA -------------------------------------------------------------------------------------------------------- */
+
+/* Refused by the target's table: an unreliable VI does not tell. */
+static nic_noinline enum step rdma_refused(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e, const struct work *w)
+{
+	if (ctx->reliability == NIC_UNRELIABLE && w->op == NIC_CTL_RDMA_WRITE) {
+		nic_count(nic, protection_errors, 1);
+		e->done = w->total;
+		return STEP_DONE;
+	}
+	return refuse(nic, e, NIC_ST_RDMA_PROT);
+}
+
+/* The notification of a write with immediate data; its data is in place or ahead on the link. */
+static enum step write_imm(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
+                           struct nic_packet *p)
+{
+	uint32_t flags = message_flags(ctx, w);
+
+	head(p, ctx, NIC_OP_WRITE_IMM, w->total | flags, w->desc->imm);
+	publish(nic, link, p);
+	return finish(e, w, flags);
+}
+
+/* Without one-step copies: packets, then the notification in a packet of its own. */
+static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	bool imm = w->control & NIC_CTL_IMMEDIATE;
+	struct nic_packet *p;
+	enum step step = STEP_DONE;
+
+	if (e->done < w->total)
+		step = send_parts(nic, ctx, link, e, w, NIC_OP_WRITE_BUF, imm ? 0 : message_flags(ctx, w));
+	if (step != STEP_DONE || !imm)
+		return step;
+	p = room(nic, ctx, link);
+	return p ? write_imm(nic, ctx, link, e, w, p) : STEP_AGAIN;
+}
+
+static nic_noinline enum step do_write(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	const struct nic_seg *remote = &w->desc->seg[0];
+	struct iovec local[NIC_DESC_SEGS_MAX];
+	struct nic_packet *p = NULL;
+	unsigned n;
+
+	if (e->done == 0 && w->total &&
+	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
+		return rdma_refused(nic, ctx, e, w);
+	if (!link->cma)
+		return write_parts(nic, ctx, link, e, w);
+	if (w->control & NIC_CTL_IMMEDIATE) {
+		p = room(nic, ctx, link);
+		if (!p)
+			return STEP_AGAIN;
+	}
+	n = pieces(nic, ctx, w, 0, w->total, local);
+	if (n == 0 && w->total)
+		return refuse(nic, e, NIC_ST_PROTECTION);
+	switch (w->total ? nic_dma_write(link, local, n, remote->addr, w->total) : NIC_DMA_OK) {
+	case NIC_DMA_OK:
+		nic_count(nic, bytes_write, w->total);
+		break;
+	case NIC_DMA_FAULT:
+		return refuse(nic, e, NIC_ST_RDMA_PROT);
+	case NIC_DMA_GONE:
+		return refuse(nic, e, NIC_ST_TRANSPORT);
+	}
+	e->done = w->total;
+	return p ? write_imm(nic, ctx, link, e, w, p) : STEP_DONE;
+}
+
+static nic_noinline enum step read_request(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	struct nic_packet *p;
+
+	if (ctx->tx_head != ctx->tx_next) /* one at a time, and alone: its answer must not overtake acknowledgements */
+		return STEP_AGAIN;
+	p = room(nic, ctx, link);
+	if (!p)
+		return STEP_AGAIN;
+	p->read.addr = w->desc->seg[0].addr;
+	p->read.handle = w->desc->seg[0].handle;
+	p->read.pad = 0;
+	head(p, ctx, NIC_OP_READ_REQ, w->total, 0);
+	publish(nic, link, p);
+	e->done = 0;
+	e->flags |= NIC_TXE_READ;
+	return STEP_WAIT;
+}
+
+static nic_noinline enum step do_read(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	const struct nic_seg *remote = &w->desc->seg[0];
+	struct iovec local[NIC_DESC_SEGS_MAX];
+	unsigned n;
+
+	if (!w->total)
+		return STEP_DONE;
+	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_READ))
+		return rdma_refused(nic, ctx, e, w);
+	n = pieces(nic, ctx, w, 0, w->total, local);
+	if (n == 0)
+		return refuse(nic, e, NIC_ST_PROTECTION);
+	if (!link->cma)
+		return read_request(nic, ctx, link, e, w);
+	switch (nic_dma_read(link, local, n, remote->addr, w->total)) {
+	case NIC_DMA_FAULT:
+		return refuse(nic, e, NIC_ST_RDMA_PROT);
+	case NIC_DMA_GONE:
+		return refuse(nic, e, NIC_ST_TRANSPORT);
+	case NIC_DMA_OK:
+		break;
+	}
+	nic_count(nic, bytes_read, w->total);
+	e->done = w->total;
+	return STEP_DONE;
+}
+
+/* The answer to a peer's RDMA read, part by part.  True: something moved. */
+static nic_noinline bool answer_read(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_link *link)
+{
+	uint32_t len = ctx->read_left < NIC_BUFFER_SIZE ? ctx->read_left : NIC_BUFFER_SIZE, index;
+	struct nic_packet *p = room(nic, ctx, link);
+
+	if (!p || !nic_buffer_take(nic, &index))
+		return false;
+	if (!nic_remote_check(nic->slot, (uint32_t)(ctx - nic->slot->vi), ctx->read_addr, len, ctx->read_handle, NIC_MEM_RDMA_READ)) {
+		/* deregistered meanwhile */
+		nic_buffer_give(nic, index);
+		head(p, ctx, NIC_OP_READ_BUF, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
+		p->buf.buffer = UINT32_MAX;
+		ctx->read_left = 0;
+		publish(nic, link, p);
+		return true;
+	}
+	nic_copy(nic_buffer(nic, index), nic_host(ctx->read_addr), len);
+	p->buf.buffer = index;
+	p->buf.handle = 0;
+	p->buf.addr = ctx->read_done;
+	head(p, ctx, NIC_OP_READ_BUF, len | (len < ctx->read_left ? NIC_PF_MORE : 0), 0);
+	publish(nic, link, p);
+	link->balance--;
+	ctx->read_addr += len;
+	ctx->read_done += len;
+	ctx->read_left -= len;
+	nic_count(nic, bytes_read_buffer, len);
+	return true;
+}
+
+/* ---- the queue --------------------------------------------------------------------------------------------------- */
+
+static enum step execute(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e)
+{
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	struct work w;
+	uint32_t error = check(ctx, nic_host(e->desc), &w);
+
+	if (nic_unlikely(error))
+		return refuse(nic, e, error);
+	if (nic_likely(w.op == NIC_CTL_SEND))
+		return do_send(nic, ctx, link, e, &w);
+	return w.op == NIC_CTL_RDMA_WRITE ? do_write(nic, ctx, link, e, &w) : do_read(nic, ctx, link, e, &w);
+}
+
+/* A descriptor in error on a reliable VI stops its queue; the status tells, so there is no event. */
+static nic_cold void failed(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
+{
+	retire(nic, vi, ctx);
+	if (ctx->reliability != NIC_UNRELIABLE)
+		nic_vi_fail(nic, vi, NIC_EV_NONE, 0);
+}
+
+static bool reading(const struct nic *nic, uint32_t vi, const struct nic_vi_ctx *ctx)
+{
+	return ctx->tx_head != ctx->tx_next && (nic->slot->txq[vi][ctx->tx_head & (NIC_TXQ - 1)].flags & NIC_TXE_READ);
+}
+
+int nic_tx_run(struct nic *nic, uint32_t vi, int budget)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	int moved = 0;
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED)) {
+		moved = ctx->tx_tail - ctx->tx_head;
+		nic_vi_flush_sends(nic, vi);
+		return moved;
+	}
+	if (nic_unlikely(ctx->acks_owed)) {
+		nic_sys_ack(nic, vi, 0);
+		moved += ctx->acks_owed == 0;
+	}
+	while (nic_unlikely(ctx->read_left) && moved < budget && answer_read(nic, ctx, nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)]))
+		moved++;
+	while (moved < budget && ctx->tx_next != ctx->tx_tail && !reading(nic, vi, ctx)) {
+		struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_next & (NIC_TXQ - 1)];
+		enum step step = execute(nic, ctx, e);
+
+		if (step == STEP_AGAIN)
+			break;
+		if (step == STEP_WAIT)
+			e->flags |= NIC_TXE_WAIT;
+		ctx->tx_next++;
+		moved++;
+		if (nic_unlikely(step == STEP_ERROR)) {
+			failed(nic, vi, ctx);
+			break;
+		}
+		retire(nic, vi, ctx);
+	}
+	return moved;
+}
+
+void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	for (uint32_t i = ctx->tx_head; i != ctx->tx_next && count; i++) {
+		struct nic_txe *e = &nic->slot->txq[vi][i & (NIC_TXQ - 1)];
+
+		if (!(e->flags & NIC_TXE_WAIT))
+			continue;
+		e->flags &= ~(NIC_TXE_WAIT | NIC_TXE_READ);
+		e->status |= error;
+		count--;
+	}
+	retire(nic, vi, ctx);
+	if (ctx->tx_next != ctx->tx_tail) /* room came, and with it work from the host's chain */
+		nic_vi_schedule(nic, vi);
+}
+
+int nic_post_send(struct nic *nic, uint32_t vi, struct nic_desc *desc)
+{
+	nic->arch->post->send(nic, vi, desc);
+	return NIC_OK;
+}
+
+int nic_poll(struct nic *nic)
+{
+	return nic->engine->poll(nic);
+}

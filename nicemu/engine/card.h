@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The card as an object of the operating system: finding, creating, mapping and locking it.
+ * One struct nic_card per process and card, however many slots the process opens on it.
+ */
+#ifndef NIC_ENGINE_CARD_H
+#define NIC_ENGINE_CARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct nic_card_map;
+struct nic_card;
+
+/* Attaches to the card of that name, creating it when no live process of this host and user has it. */
+int nic_card_open(const char *device, struct nic_card **out);
+void nic_card_close(struct nic_card *card); /* one per open */
+struct nic_card_map *nic_card_map(const struct nic_card *card);
+const char *nic_card_memory(const struct nic_card *card); /* "memfd" or "file" */
+
+/*
+ * The card lock: short control-path sections that change more than one word.  Excludes other processes and other threads;
+ * released by the kernel when its holder dies, so what it guards must make sense at every instruction.
+ */
+void nic_card_lock(struct nic_card *card);
+bool nic_card_trylock(struct nic_card *card);
+void nic_card_unlock(struct nic_card *card);
+
+/* A slot's life line: held from registration to the end of the process, whatever ends it. */
+bool nic_card_hold(struct nic_card *card, uint32_t slot);
+void nic_card_drop(struct nic_card *card, uint32_t slot);
+bool nic_card_held(const struct nic_card *card, uint32_t slot); /* by anybody, this process included */
+
+/*
+ * The card is mapped read-only but for what this process may write: the header, the pool, its own slots, and of other
+ * slots the rings to them and their connection tables.  Lets it write the pages of [p, p + len).
+ */
+bool nic_card_writable(struct nic_card *card, const void *p, size_t len);
+/* Writes a word of another slot on the control path, mapped writable or not. */
+void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len);
+
+/* Makes sure that the pages behind [p, p + len) exist.  False: no memory left (a full tmpfs), and why in nic_last_error. */
+bool nic_card_reserve(struct nic_card *card, const void *p, size_t len);
+/* Gives the pages behind [p, p + len) back; they read as zero then. */
+void nic_card_zero(struct nic_card *card, void *p, size_t len);
+
+#endif

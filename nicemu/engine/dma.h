@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The DMA engine: the one place that copies between processes. */
+#ifndef NIC_ENGINE_DMA_H
+#define NIC_ENGINE_DMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct nic;
+struct nic_link;
+
+enum nic_dma { NIC_DMA_OK, NIC_DMA_FAULT /* an address is not mapped */, NIC_DMA_GONE /* the peer or the right to reach it */ };
+
+/* Tries once whether the peer's memory can be reached; sets link->cma. */
+void nic_dma_probe(struct nic *nic, struct nic_link *link);
+/* Copies len bytes between local pieces and one range of the peer. */
+enum nic_dma nic_dma_read(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
+enum nic_dma nic_dma_write(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
+
+#endif

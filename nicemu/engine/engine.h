@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What runs the control program.  inline: the owning process, inside nic_post_* and nic_poll.  Engines that come later
+ * (a thread, a daemon, a model with virtual time) fill the same structure.
+ */
+#ifndef NIC_ENGINE_H
+#define NIC_ENGINE_H
+
+#include <stdint.h>
+
+struct nic;
+
+struct nic_engine {
+	const char *name;
+	int (*poll)(struct nic *nic); /* the host calls; one bounded pass, returns what moved */
+};
+
+const struct nic_engine *nic_engine_find(const char *name);
+
+extern const struct nic_engine nic_engine_inline;
+
+#endif

@@ -1,0 +1,92 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The link to one other slot over shared memory: this side's private end of the two rings of mem/slot.h.
+ * A link between hosts will offer the same calls over libfabric; it has its place beside this file.
+ */
+#ifndef NIC_ENGINE_LINK_H
+#define NIC_ENGINE_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nicemu/mem/slot.h"
+#include "nicemu/util/atomic.h"
+
+enum { NIC_SYS_WAITING = 64 }; /* disconnects that may wait for room on one link */
+
+/* A disconnect that may have to wait for room on the link. */
+struct nic_sysmsg {
+	uint8_t gen;
+	uint16_t vi;
+	uint32_t acks;  /* messages in place that were not acknowledged yet */
+	uint32_t error; /* of the message after them, NIC_ST_*; 0: none was refused */
+};
+
+struct nic_link {
+	/* sending */
+	struct nic_packet *tx;            /* ring in the peer's area */
+	_Atomic uint32_t *tx_head;        /* how far the peer has read it */
+	uint32_t tx_pos, tx_limit;        /* next packet; first position known to be in use still */
+	/* receiving */
+	struct nic_packet *rx;            /* ring in this slot's area */
+	_Atomic uint32_t *rx_head;
+	uint32_t rx_pos, rx_told;         /* next packet; position last published */
+	uint32_t *rx_exact;               /* rx_pos in the slot */
+	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
+	/* the peer */
+	uint32_t peer;                    /* slot */
+	uint32_t epoch;
+	int pid;
+	bool cma;                         /* cross-memory attach works towards the peer */
+	bool lost;
+	bool resync;                      /* waiting disconnects did not fit: the peer must look for itself */
+	struct nic_slot *slot;            /* the peer's area */
+	uint32_t sys_head, sys_tail;
+	struct nic_sysmsg sys[NIC_SYS_WAITING];
+};
+
+/* The next free packet, or NULL when fewer than `reserve` + 1 are free. */
+static inline struct nic_packet *nic_link_reserve(struct nic_link *link, uint32_t reserve)
+{
+	if (nic_unlikely((int32_t)(link->tx_limit - link->tx_pos) <= (int32_t)reserve)) {
+		/* L2: pairs with the release in nic_link_consume; the packets before it may be overwritten */
+		link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_SLOTS;
+		if ((int32_t)(link->tx_limit - link->tx_pos) <= (int32_t)reserve)
+			return NULL;
+	}
+	return &link->tx[link->tx_pos & (NIC_RING_SLOTS - 1)];
+}
+
+/* Hands the reserved packet to the peer. */
+static inline void nic_link_publish(struct nic_link *link, struct nic_packet *packet)
+{
+	link->tx_pos++;
+	nic_store_release(&packet->seq, link->tx_pos); /* L1: pairs with the acquire in nic_link_peek */
+}
+
+/* The packet that has arrived next, or NULL. */
+static inline struct nic_packet *nic_link_peek(struct nic_link *link)
+{
+	struct nic_packet *packet = &link->rx[link->rx_pos & (NIC_RING_SLOTS - 1)];
+
+	return nic_load_acquire(&packet->seq) == link->rx_pos + 1 ? packet : NULL; /* L1 */
+}
+
+/* The packet that peek returned is taken: before its buffer has another owner, so that a crash loses it rather than doubles it. */
+static inline void nic_link_take(struct nic_link *link)
+{
+	*link->rx_exact = link->rx_pos + 1;
+}
+
+/* Done with it. */
+static inline void nic_link_consume(struct nic_link *link)
+{
+	link->rx_pos++;
+	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
+		link->rx_told = link->rx_pos;
+		nic_store_release(link->rx_head, link->rx_pos); /* L2: all reads of the packets come before */
+	}
+}
+
+#endif

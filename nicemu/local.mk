@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The emulated NIC as a convenience library, linked into whatever stands on it,
+# and the qnix command (bin/qnix, so that the build's bin/ can go into PATH).
+
+noinst_LTLIBRARIES += nicemu/libnicemu.la
+nicemu_libnicemu_la_LIBADD = $(HWLOC_LIBS)
+nicemu_libnicemu_la_SOURCES = \
+	nicemu/nic.c \
+	nicemu/nic.h \
+	nicemu/util/atomic.h \
+	nicemu/util/conf.c \
+	nicemu/util/copy.h \
+	nicemu/util/log.c \
+	nicemu/util/log.h \
+	nicemu/util/params.def \
+	nicemu/mem/card.h \
+	nicemu/mem/conn.h \
+	nicemu/mem/cq.h \
+	nicemu/mem/desc.h \
+	nicemu/mem/mmt.h \
+	nicemu/mem/slot.h \
+	nicemu/mem/vi.h \
+	nicemu/obs/counters.c \
+	nicemu/obs/counters.def \
+	nicemu/obs/counters.h \
+	nicemu/obs/obs.h \
+	nicemu/ctl/buf.c \
+	nicemu/ctl/conn.c \
+	nicemu/ctl/ctl.h \
+	nicemu/ctl/driver.c \
+	nicemu/ctl/mem.c \
+	nicemu/ctl/rx.c \
+	nicemu/ctl/sysmsg.c \
+	nicemu/ctl/tx.c \
+	nicemu/ctl/vi.c \
+	nicemu/strat/flow_push.c \
+	nicemu/strat/pipe_linear.c \
+	nicemu/strat/post_ring.c \
+	nicemu/strat/xlate_rmmt.c \
+	nicemu/arch/arch.c \
+	nicemu/arch/arch.h \
+	nicemu/arch/direct.c \
+	nicemu/engine/card.c \
+	nicemu/engine/card.h \
+	nicemu/engine/check.c \
+	nicemu/engine/dma.c \
+	nicemu/engine/dma.h \
+	nicemu/engine/engine.h \
+	nicemu/engine/inline.c \
+	nicemu/engine/link.h
+
+bin_PROGRAMS += bin/qnix
+bin_qnix_LDADD = nicemu/libnicemu.la
+bin_qnix_SOURCES = \
+	nicemu/tools/check.c \
+	nicemu/tools/info.c \
+	nicemu/tools/options.c \
+	nicemu/tools/out.c \
+	nicemu/tools/qnix.c \
+	nicemu/tools/sample.c \
+	nicemu/tools/sample.h \
+	nicemu/tools/stat.c \
+	nicemu/tools/tool.h

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The card: everything that the processes of one host share, as one sparse mapping.  Pages are used only when touched.
+ *
+ *   header | slot 0 | slot 1 | … | pool state | pool buffers
+ *
+ * Offsets, never pointers; every index that comes out of it is masked or checked after it was copied.
+ */
+#ifndef NIC_MEM_CARD_H
+#define NIC_MEM_CARD_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nicemu/mem/conn.h"
+#include "nicemu/mem/mmt.h"
+#include "nicemu/mem/slot.h"
+#include "nicemu/mem/vi.h"
+#include "nicemu/nic.h"
+
+#define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
+enum {
+	NIC_CARD_VERSION = 1,
+	NIC_POOL_BUFFERS = 128 * 1024, /* about 1 GiB of address space */
+	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
+	NIC_PAGE = 4096,
+};
+
+enum nic_slot_state { NIC_SLOT_FREE, NIC_SLOT_SETUP, NIC_SLOT_LIVE, NIC_SLOT_DEAD };
+
+/* Process slot: the NIC's Process Table entry and Virtual Network Interface. */
+struct nic_slot {
+	/* control path; everybody reads */
+	_Alignas(64) _Atomic uint32_t state; /* enum nic_slot_state */
+	_Atomic uint32_t epoch;              /* counts the lives of the slot */
+	_Atomic int32_t pid;
+	uint32_t probe_len;
+	uint64_t probe_addr;                 /* address of probe_word in the owner's private memory, for trying cross-memory attach */
+	uint64_t probe_word;
+	uint64_t map_base;                   /* where the owner mapped the card */
+	char command[32];
+
+	/* bit per slot; the owner writes */
+	_Alignas(64) _Atomic uint64_t linked[NIC_MAX_SLOTS / 64]; /* holds a link with it: its slot must not be given away */
+	_Atomic uint64_t pulls[NIC_MAX_SLOTS / 64];               /* can copy from it by cross-memory attach */
+
+	_Atomic uint32_t vis;     /* VIs ever used: readers of vi[] and peer[] stop here */
+	_Atomic uint32_t regions; /* likewise of mmt[] */
+
+	/* What the slot's owner holds of the pool; only it writes, and whoever takes the slot after its death reads. */
+	_Alignas(64) uint32_t nbuffers;
+	_Alignas(64) uint32_t rx_pos[NIC_MAX_SLOTS]; /* packets taken from ring[i], exactly (ring_head tells the sender lazily) */
+
+	_Alignas(64) _Atomic uint32_t ncounters;
+	_Alignas(64) uint64_t counter[NIC_MAX_COUNTERS];
+	struct nic_counter counter_row[NIC_MAX_COUNTERS];
+
+	_Alignas(NIC_PAGE) uint32_t buffer[NIC_SLOT_BUFFERS]; /* nbuffers indices: a stack */
+	_Alignas(NIC_PAGE) struct nic_listen listen[NIC_LISTENERS];
+	_Alignas(NIC_PAGE) struct nic_peer_req peer[NIC_VI_TABLE];
+	_Alignas(NIC_PAGE) struct nic_mmt_entry mmt[NIC_MMT_ENTRIES];
+	_Alignas(NIC_PAGE) struct nic_vi_ctx vi[NIC_VI_TABLE];
+	_Alignas(NIC_PAGE) struct nic_ring_head ring_head[NIC_MAX_SLOTS]; /* how far this slot has read ring[i] */
+	_Alignas(NIC_PAGE) struct nic_packet ring[NIC_MAX_SLOTS][NIC_RING_SLOTS]; /* from slot i to this one */
+	_Alignas(NIC_PAGE) struct nic_txe txq[NIC_VI_TABLE][NIC_TXQ];
+	_Alignas(NIC_PAGE) struct nic_rxe rxq[NIC_VI_TABLE][NIC_RXQ];
+};
+
+/* The free part of the pool: taken and returned in batches under the card lock. */
+struct nic_pool {
+	_Atomic uint32_t bump;  /* buffers never used so far start here */
+	_Atomic uint32_t nfree; /* a crash between the steps of take or give loses buffers, never shares them */
+	uint32_t free[NIC_POOL_BUFFERS];
+};
+
+struct nic_card_hdr {
+	_Atomic uint64_t magic; /* written last by the creator */
+	uint32_t version, header_size;
+	uint64_t layout; /* hash of the sizes and offsets below: two builds that differ do not mix */
+	uint64_t total;  /* bytes of the whole mapping */
+	uint64_t uuid;
+	uint8_t addr[NIC_ADDR_LEN];
+	uint8_t file; /* 1: an unlinked file, whose file system may be full; 0: a memfd */
+	uint8_t pad;
+	char device[NIC_DEVICE_MAX];
+	_Alignas(64) _Atomic uint32_t peer_epoch; /* counts peer requests */
+	_Alignas(64) _Atomic uint32_t used;       /* slots ever used: scans stop here */
+};
+
+struct nic_card_map {
+	_Alignas(NIC_PAGE) struct nic_card_hdr hdr;
+	_Alignas(NIC_PAGE) struct nic_slot slot[NIC_MAX_SLOTS];
+	_Alignas(NIC_PAGE) struct nic_pool pool;
+	_Alignas(NIC_PAGE) uint8_t buffer[NIC_POOL_BUFFERS][NIC_BUFFER_SIZE];
+};
+
+/* The connection tables, which other slots write to. */
+#define NIC_CONN_TABLES (offsetof(struct nic_slot, mmt) - offsetof(struct nic_slot, listen))
+
+_Static_assert(sizeof(((struct nic_slot *)0)->ring[0]) % NIC_PAGE == 0, "a ring can be made writable alone");
+_Static_assert(NIC_BUFFER_SIZE % 64 == 0, "buffers stay aligned");
+_Static_assert(offsetof(struct nic_slot, listen) % NIC_PAGE == 0, "tables start on pages");
+
+static inline uint64_t nic_card_layout(void)
+{
+	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
+		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, txq),
+		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, buffer), NIC_CARD_VERSION, NIC_RING_SLOTS,
+		NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
+	uint64_t h = 14695981039346656037ull;
+
+	for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+		h = (h ^ part[i]) * 1099511628211ull;
+	return h;
+}
+
+#endif

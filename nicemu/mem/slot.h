@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The link between two process slots of a card: a ring of 64-byte packets, one producer (the sending slot's NIC), one
+ * consumer (the receiving slot's NIC).  There is one ring for every ordered pair of slots, in the receiver's area.
+ *
+ * Order: the producer fills a packet and publishes it by storing `seq` = position + 1 with release [L1]; the consumer's
+ * acquire load of `seq` pairs with it.  The consumer publishes how far it has read in `head`, every NIC_RING_LAZY
+ * packets, with release [L2]; the producer's acquire load pairs with it, and makes overwriting the packets safe.
+ * `seq` counts through 32 bits: a packet of the previous lap carries a smaller number, so nobody has to clear packets.
+ */
+#ifndef NIC_MEM_SLOT_H
+#define NIC_MEM_SLOT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	NIC_RING_SLOTS = 128, /* a power of two */
+	NIC_RING_LAZY = 32,   /* packets between two publications of `head` */
+	NIC_RING_RESERVE = 4, /* packets that data leaves free for system messages */
+	NIC_PAYLOAD = 48,
+};
+
+/* Packet operations.  "buffer": the payload lies in a pool buffer that changes hands with the packet. */
+enum nic_op {
+	NIC_OP_NONE,
+	NIC_OP_SEND,       /* payload inline */
+	NIC_OP_SEND_BUF,   /* payload in a buffer */
+	NIC_OP_SEND_PULL,  /* payload stays at the sender; the receiver copies it (cross-memory attach) and acknowledges */
+	NIC_OP_WRITE_BUF,  /* RDMA write through a buffer, executed by the receiver */
+	NIC_OP_WRITE_IMM,  /* an RDMA write is complete: consumes a receive, carries immediate data */
+	NIC_OP_READ_REQ,   /* RDMA read through buffers: please send */
+	NIC_OP_READ_BUF,   /* a part of the answer */
+	NIC_OP_ACK,        /* system: the oldest unacknowledged messages of the VI are in place, or were refused */
+	NIC_OP_DISCONNECT, /* system: the sender's end of the VI is gone; len messages are acknowledged first, imm: error of the next one */
+	NIC_OP_RESYNC,     /* system: more ends are gone than could be told one by one: look at the sender's VIs */
+	NIC_OP_RETURN,     /* system: surplus buffers come back */
+	NIC_OP_COUNT
+};
+
+/* Packet flags, in the upper byte of len_flags. */
+enum {
+	NIC_PF_IMM = 0x01u << 24,   /* imm is valid */
+	NIC_PF_MORE = 0x02u << 24,  /* further packets of the same message follow */
+	NIC_PF_ACK = 0x04u << 24,   /* acknowledge this message when it is in place */
+	NIC_PF_ERROR = 0x08u << 24, /* ACK, READ_BUF: refused; imm is the NIC_ST_* error */
+	NIC_PF_LEN = 0x00FFFFFFu,
+};
+
+struct nic_run {
+	uint64_t addr; /* in the sender's process */
+	uint64_t len;
+};
+
+struct nic_packet {
+	_Atomic uint32_t seq;
+	uint8_t op;    /* enum nic_op */
+	uint8_t gen;   /* connection generation of the destination VI: packets of an earlier life are dropped */
+	uint16_t vi;   /* destination VI; unused by RETURN */
+	uint32_t len_flags;
+	uint32_t imm;
+	union {
+		uint8_t data[NIC_PAYLOAD];
+		struct {
+			uint32_t buffer; /* index in the pool */
+			uint32_t handle; /* WRITE_BUF: memory handle at the receiver */
+			uint64_t addr;   /* WRITE_BUF: target address; READ_BUF: offset in the message */
+		} buf;
+		struct {
+			uint32_t nruns, pad;
+			struct nic_run run[2];
+		} pull;
+		struct {
+			uint64_t addr; /* at the receiver of the request */
+			uint32_t handle, pad;
+		} read;
+		struct {
+			uint32_t n;
+			uint32_t buffer[11];
+		} ret;
+	};
+};
+
+_Static_assert(sizeof(struct nic_packet) == 64, "a packet is one cache line");
+_Static_assert(offsetof(struct nic_packet, data) == 16, "header is 16 bytes");
+
+struct nic_ring_head {
+	_Alignas(64) _Atomic uint32_t head; /* consumer writes */
+};
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NIC memory of one virtual interface: its context and its two work-queue rings of physical descriptors.
+ * The owner slot's NIC writes all of it; peers read the first line only (to check RDMA rights).
+ */
+#ifndef NIC_MEM_VI_H
+#define NIC_MEM_VI_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nicemu/mem/slot.h"
+
+enum {
+	NIC_TXQ = 64, /* descriptors on the NIC per send queue; powers of two */
+	NIC_RXQ = 128,
+	NIC_VI_TABLE = 1024,
+};
+
+/* Physical descriptor of a send queue. */
+struct nic_txe {
+	uint64_t desc;   /* host address of the descriptor */
+	uint32_t status; /* result so far; written to the descriptor when its turn comes */
+	uint32_t flags;  /* NIC_TXE_* */
+	uint64_t done;   /* bytes moved, across steps */
+	uint64_t pad;
+};
+enum {
+	NIC_TXE_WAIT = 1,  /* sent; an acknowledgement or an answer is due */
+	NIC_TXE_READ = 2,  /* the answer is the data of an RDMA read */
+	NIC_TXE_GIVEN = 4, /* its pool buffer is out of the consumer's hands */
+};
+
+/* Physical descriptor of a receive queue: one segment translated; more are fetched from the host. */
+struct nic_rxe {
+	uint64_t desc;
+	uint64_t addr;   /* first segment, local address after translation; 0: none */
+	uint32_t room;   /* bytes of all segments */
+	uint16_t nseg;
+	uint16_t control;
+	uint32_t status; /* NIC_ST_*: an error found when the descriptor was fetched */
+	uint32_t pad;
+};
+
+struct nic_vi_ctx {
+	/* written on the control path; peers read */
+	_Alignas(64) _Atomic uint32_t state; /* enum nic_vi_state, plus NIC_VI_FREE */
+	uint16_t reliability, flags;
+	uint32_t max_transfer;
+	uint32_t ptag;
+	uint64_t cookie;
+	uint64_t send_cq, recv_cq; /* host addresses of struct nic_cq; 0: none */
+	uint16_t peer_slot, peer_vi;
+	uint8_t gen, peer_gen; /* of this VI's connection; of the peer's */
+	uint16_t pad0;
+	uint32_t pad1;
+	uint32_t peer_epoch; /* epoch of the peer slot when connected */
+
+	/* owner's NIC only */
+	_Alignas(64) uint32_t rx_head, rx_tail; /* receive ring: next to use, next to fill */
+	uint32_t tx_head, tx_next, tx_tail;     /* send ring: oldest incomplete, next to execute, next to fill */
+	uint32_t rx_done;                       /* bytes of a message in arrival */
+	uint64_t rx_spill, tx_spill;            /* host chain: first descriptor that is not on the NIC yet; 0: none */
+	uint32_t rx_spilled, tx_spilled;        /* its length */
+	uint32_t rx_bad;                        /* malformed descriptors in the receive ring */
+	uint32_t rx_skip;                       /* 1: the rest of a message in arrival is dropped */
+	uint32_t pending;                       /* 1: on the scheduler's list */
+	uint32_t read_handle;
+	uint32_t acks_owed;                     /* messages in place whose acknowledgement found no room */
+	uint64_t read_addr;                     /* RDMA read being answered through buffers */
+	uint64_t read_left, read_done;
+};
+_Static_assert(sizeof(struct nic_vi_ctx) % 64 == 0, "whole lines");
+_Static_assert(sizeof(struct nic_txe) == 32 && sizeof(struct nic_rxe) == 32, "physical descriptors");
+
+enum { NIC_VI_FREE = 7 };
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Assembles a NIC: card (memory) + slot (driver) + arch (strategies) + engine (what runs it).  Control path only.
+ */
+#include "nicemu/nic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/util/log.h"
+
+static int choose(struct nic *nic)
+{
+	nic->arch = nic_arch_find(nic_param_str("arch"));
+	nic->engine = nic_engine_find(nic_param_str("engine"));
+	if (!nic->arch)
+		return nic_fail(NIC_UNKNOWN_NAME, "no such arch: %s", nic_param_str("arch"));
+	if (!nic->engine)
+		return nic_fail(NIC_UNKNOWN_NAME, "no such engine: %s", nic_param_str("engine"));
+	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
+	nic->buffer_cap = nic_param_int("buffers");
+	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
+		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);
+	return NIC_OK;
+}
+
+static int assemble(struct nic *nic, const char *device)
+{
+	int err = choose(nic);
+
+	if (err)
+		return err;
+	err = nic_card_open(device, &nic->card);
+	if (err)
+		return err;
+	nic->map = nic_card_map(nic->card);
+	err = nic_driver_register(nic);
+	if (err)
+		nic_card_close(nic->card);
+	return err;
+}
+
+int nic_open(const struct nic_open_args *args, struct nic **out)
+{
+	struct nic *nic = calloc(1, sizeof(*nic));
+	const char *device = args->device && *args->device ? args->device : nic_param_str("device");
+	int err;
+
+	if (!nic)
+		return nic_fail(NIC_RESOURCE, "out of memory");
+	nic->event = args->event;
+	nic->event_arg = args->event_arg;
+	err = assemble(nic, device);
+	if (err) {
+		free(nic);
+		return err;
+	}
+	*out = nic;
+	return NIC_OK;
+}
+
+int nic_close(struct nic *nic)
+{
+	nic_driver_deregister(nic);
+	nic_card_close(nic->card);
+	free(nic);
+	return NIC_OK;
+}
+
+void nic_query(const struct nic *nic, struct nic_attr *out)
+{
+	memset(out, 0, sizeof(*out));
+	memcpy(out->device, nic->map->hdr.device, sizeof(out->device));
+	out->device[sizeof(out->device) - 1] = 0;
+	memcpy(out->addr, nic->map->hdr.addr, sizeof(out->addr));
+	out->card = nic->map->hdr.uuid;
+	out->slot = nic->me;
+	out->arch = nic->arch->name;
+	out->engine = nic->engine->name;
+	out->memory = nic_card_memory(nic->card);
+	out->rdma_read = NIC_UNRELIABLE | NIC_RELIABLE_DELIVERY | NIC_RELIABLE_RECEPTION;
+}

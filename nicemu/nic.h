@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The emulated NIC: its one public header.  vipl is its only user inside this project; tools and tests use it too.
+ *
+ * A *card* is what one host has: process slots, VI contexts, memory map tables, links and payload buffers in memory that
+ * every process of the host maps.  A `struct nic` is one process slot of a card, opened by one process; a process may
+ * open several.  Two slots can talk exactly when they are on the same card (nic_attr.card).
+ *
+ * Calls on one `struct nic` must not overlap: the caller serialises them (vipl does).  Different handles are independent.
+ * With engine `inline` the NIC works inside nic_post_* and nic_poll of the process that owns the slot; nothing else runs it.
+ *
+ * Every function returns an enum nic_err unless it says otherwise, and writes output parameters only on success.
+ */
+#ifndef NIC_H
+#define NIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nicemu/mem/cq.h"
+#include "nicemu/mem/desc.h"
+
+/* Errors: name, text.  One row each; nic_err_text gives the text. */
+#define NIC_ERR_LIST(X) \
+	X(OK, "success") \
+	X(NOT_DONE, "not complete yet") \
+	X(PARAMETER, "invalid parameter") \
+	X(RESOURCE, "out of a bounded resource") \
+	X(STATE, "object is in the wrong state") \
+	X(PTAG, "invalid protection tag") \
+	X(RELIABILITY, "reliability levels differ or are not supported") \
+	X(MTU, "maximum transfer sizes differ or are not supported") \
+	X(QOS, "quality of service not supported") \
+	X(RDMA_READ, "RDMA read not supported at this reliability level") \
+	X(NO_MATCH, "nobody waits at that address") \
+	X(NOT_REACHABLE, "that address is not on this card") \
+	X(REJECTED, "connection rejected") \
+	X(BUSY, "object is in use") \
+	X(SYSTEM, "the operating system refused") \
+	X(UNKNOWN_NAME, "unknown name")
+enum nic_err {
+#define X(name, text) NIC_##name,
+	NIC_ERR_LIST(X)
+#undef X
+	NIC_ERR_COUNT
+};
+const char *nic_err_text(int err);
+
+/* Limits of a slot; all constant. */
+enum {
+	NIC_MAX_SLOTS = 256,
+	NIC_MAX_VI = 1024,
+	NIC_MAX_PTAG = 1024,
+	NIC_MAX_REGIONS = 8191,
+	NIC_MAX_QUEUE = 1024,          /* descriptors outstanding per work queue (the caller counts) */
+	NIC_MAX_TRANSFER = 4 << 20,    /* bytes per descriptor */
+	NIC_ADDR_LEN = 6,              /* bytes of a host address */
+	NIC_DISC_MAX = 64,             /* bytes of a discriminator */
+	NIC_DEVICE_MAX = 48,           /* bytes of a device name, terminator included */
+	NIC_INLINE_MAX = 48,           /* bytes that travel inside a link slot */
+	NIC_BUFFER_SIZE = 8192 + 128,  /* bytes of a payload buffer, a multiple of 64 */
+};
+
+/* Reliability levels (bit mask, values of VIPL). */
+enum { NIC_UNRELIABLE = 1, NIC_RELIABLE_DELIVERY = 2, NIC_RELIABLE_RECEPTION = 4 };
+
+struct nic;
+
+/* Asynchronous errors, in the order of VIP_ERROR_CODE. */
+enum nic_event_code {
+	NIC_EV_POST_DESC, NIC_EV_CONN_LOST, NIC_EV_RECVQ_EMPTY, NIC_EV_VI_OVERRUN, NIC_EV_RDMAW_PROT, NIC_EV_RDMAW_DATA,
+	NIC_EV_RDMAW_ABORT, NIC_EV_RDMAR_PROT, NIC_EV_COMP_PROT, NIC_EV_RDMA_TRANSPORT, NIC_EV_CATASTROPHIC
+};
+struct nic_event {
+	enum nic_event_code code;
+	uint64_t vi_cookie; /* 0: not about a VI */
+	uint64_t desc;      /* address of the descriptor; 0: none */
+	uint32_t op;        /* NIC_ST_OP_* */
+};
+/* Runs inside the nic_ call that noticed; must not call back into the same handle. */
+typedef void nic_event_fn(void *arg, const struct nic_event *event);
+
+struct nic_open_args {
+	const char *device;   /* NULL: parameter `device`; see nic_open */
+	nic_event_fn *event;  /* may be NULL */
+	void *event_arg;
+};
+/*
+ * Attaches to the card of that device name (created when nobody on the host has it) and registers a process slot.
+ * NIC_SYSTEM / NIC_RESOURCE are explained by nic_last_error().
+ */
+int nic_open(const struct nic_open_args *args, struct nic **out);
+/* De-registers: connections are lost to their peers, buffers return to the card, memory is unmapped.  Always succeeds. */
+int nic_close(struct nic *nic);
+/* Why the last nic_open of this thread failed; a sentence, never NULL. */
+const char *nic_last_error(void);
+
+struct nic_attr {
+	char device[NIC_DEVICE_MAX];
+	uint8_t addr[NIC_ADDR_LEN]; /* host address: the same for all processes of the host */
+	uint64_t card;              /* identity of the card; equal means reachable */
+	uint32_t slot;              /* own process slot */
+	const char *arch, *engine, *memory; /* names in force; memory: "memfd" or "file" */
+	uint32_t rdma_read;         /* mask of reliability levels with RDMA read */
+};
+void nic_query(const struct nic *nic, struct nic_attr *out);
+
+/* ---- protection and memory -------------------------------------------------------------------------------------- */
+
+/* Tag 0 is the null tag: it is never created, and checks nothing.  Tags start at 1. */
+int nic_ptag_create(struct nic *nic, uint32_t *out);
+int nic_ptag_destroy(struct nic *nic, uint32_t ptag); /* NIC_BUSY while a VI or region uses it */
+
+enum { NIC_MEM_RDMA_WRITE = 1, NIC_MEM_RDMA_READ = 2 };
+struct nic_mem_attr {
+	uint32_t ptag;
+	uint32_t flags; /* NIC_MEM_* */
+};
+/* Any alignment, any length >= 1; the same bytes may be registered several times.  Handles are never 0. */
+int nic_mem_register(struct nic *nic, uint64_t addr, uint64_t len, const struct nic_mem_attr *attr, uint32_t *out);
+int nic_mem_deregister(struct nic *nic, uint64_t addr, uint32_t handle);
+int nic_mem_query(struct nic *nic, uint64_t addr, uint32_t handle, struct nic_mem_attr *out);
+int nic_mem_set(struct nic *nic, uint64_t addr, uint32_t handle, const struct nic_mem_attr *attr);
+/* Hot and pure: does [addr, addr+len) lie in that region, with that tag (or a null tag on either side)? */
+bool nic_mem_check(const struct nic *nic, uint64_t addr, uint64_t len, uint32_t handle, uint32_t ptag);
+
+/*
+ * Payload buffers.  A message above NIC_INLINE_MAX bytes travels in a buffer of the card's pool, NIC_BUFFER_SIZE bytes,
+ * 64-byte aligned, that changes hands from the sender to the receiver.  The consumer may take part:
+ *  - take/give: own a buffer, fill it, read it.  A buffer not given back or sent is the consumer's until nic_close.
+ *  - a send descriptor with NIC_CTL_POOL and exactly one data segment (handle NIC_POOL_HANDLE) inside one taken buffer,
+ *    at most NIC_BUFFER_SIZE bytes: when the descriptor completes (with whatever status) the buffer is no longer the
+ *    consumer's.  SEND only, at any reliability level.
+ *  - a receive descriptor with NIC_CTL_POOL: segments as usual (often one short one); a message that fits in them is
+ *    copied there; a longer one of at most NIC_BUFFER_SIZE bytes arrives in a pool buffer which seg[1] then names
+ *    (status NIC_ST_POOL): the buffer is now the consumer's, to give back or send on.  nseg must be 0 or 1.
+ */
+#define NIC_POOL_HANDLE 0xFFFFFFFFu
+void *nic_buf_take(struct nic *nic); /* NULL: none free now; poll and try again */
+void nic_buf_give(struct nic *nic, void *buf);
+
+/* ---- virtual interfaces ------------------------------------------------------------------------------------------ */
+
+enum nic_vi_state { NIC_VI_IDLE, NIC_VI_CONNECTED, NIC_VI_CONNECT_PENDING, NIC_VI_ERROR }; /* order of VIP_VI_STATE */
+enum { NIC_VI_RDMA_WRITE = 1, NIC_VI_RDMA_READ = 2 };
+struct nic_vi_attr {
+	uint16_t reliability; /* one NIC_*RELIABLE* bit */
+	uint16_t flags;       /* NIC_VI_*: what the peer may do to this side's memory */
+	uint32_t max_transfer; /* bytes; 0 means NIC_MAX_TRANSFER */
+	uint32_t ptag;
+};
+struct nic_vi_args {
+	struct nic_vi_attr attr;
+	uint64_t cookie;                /* even, not 0: names the VI in completion entries and events */
+	struct nic_cq *send_cq, *recv_cq; /* NULL: none; owned by the caller, must outlive the VI */
+};
+int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out);
+int nic_vi_destroy(struct nic *nic, uint32_t vi);      /* NIC_STATE unless idle; descriptors still posted are forgotten */
+int nic_vi_set(struct nic *nic, uint32_t vi, const struct nic_vi_attr *attr); /* NIC_STATE unless idle */
+int nic_vi_query(const struct nic *nic, uint32_t vi, enum nic_vi_state *state, struct nic_vi_attr *attr);
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Posts one descriptor, which must already be at the end of the queue's chain (`next` of its predecessor, when that is
+ * still posted, points to it) and have status 0.  Bad descriptors are not refused but complete in error.  The
+ * descriptor may be complete on return.  Hot.
+ */
+int nic_post_send(struct nic *nic, uint32_t vi, struct nic_desc *desc);
+int nic_post_recv(struct nic *nic, uint32_t vi, struct nic_desc *desc);
+/* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
+int nic_poll(struct nic *nic);
+
+/* ---- connections ------------------------------------------------------------------------------------------------- */
+
+struct nic_addr {
+	uint8_t host[NIC_ADDR_LEN];
+	uint16_t disc_len;
+	uint8_t disc[NIC_DISC_MAX];
+};
+
+/*
+ * Server: listen_open (waiting), listen_poll until it returns NIC_OK with the client's address and attributes, then
+ * accept (VI idle; the connection is up at this side on NIC_OK; attribute errors leave the request open) or reject.
+ * listen_close withdraws; NIC_BUSY when a client has just arrived (poll again).  A local discriminator of length 0
+ * matches every client.
+ */
+int nic_listen_open(struct nic *nic, const struct nic_addr *local, uint32_t *id);
+int nic_listen_poll(struct nic *nic, uint32_t id, struct nic_addr *client, struct nic_vi_attr *attr);
+int nic_listen_close(struct nic *nic, uint32_t id);
+int nic_accept(struct nic *nic, uint32_t id, uint32_t vi); /* NIC_STATE: the client gave up meanwhile (id is gone) */
+int nic_reject(struct nic *nic, uint32_t id);
+
+/*
+ * Client: request (NIC_NO_MATCH at once when nobody waits at `remote`; the VI stays idle), then poll until not
+ * NIC_NOT_DONE: NIC_OK (connected; the server's attributes), NIC_REJECTED, NIC_NO_MATCH (server died); the VI is idle
+ * again unless connected.  cancel withdraws: NIC_OK idle again, NIC_BUSY when the server has already answered (poll).
+ */
+int nic_connect_request(struct nic *nic, uint32_t vi, const struct nic_addr *local, const struct nic_addr *remote);
+int nic_connect_poll(struct nic *nic, uint32_t vi, struct nic_vi_attr *remote_attr);
+int nic_connect_cancel(struct nic *nic, uint32_t vi);
+
+/*
+ * Peer to peer: both sides request; a pair matches when each one's remote is the other's local address.  poll and cancel
+ * as above (poll also NIC_RELIABILITY / NIC_MTU: they do not fit, idle again).
+ * peer_pending looks for a request of another slot that is still unmatched and whose remote address has the host address
+ * of this card; cursor starts at 0 and moves on; NIC_NOT_DONE at the end.  nic_peer_epoch changes whenever a request
+ * appears: one load, for cheap polling.
+ */
+int nic_peer_request(struct nic *nic, uint32_t vi, const struct nic_addr *local, const struct nic_addr *remote);
+int nic_peer_poll(struct nic *nic, uint32_t vi, struct nic_vi_attr *remote_attr);
+int nic_peer_cancel(struct nic *nic, uint32_t vi);
+int nic_peer_pending(struct nic *nic, uint32_t *cursor, struct nic_addr *their_local, struct nic_addr *their_remote);
+uint32_t nic_peer_epoch(const struct nic *nic);
+
+/* Any state: flushes posted descriptors (they complete with NIC_ST_FLUSHED), tells the peer, VI becomes idle. */
+int nic_disconnect(struct nic *nic, uint32_t vi);
+/* Who is at the other end of a connected VI: process id and slot; NIC_STATE when there is nobody. */
+int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * Counters live in the slot, named beside their value, so that tools read them from outside while the job runs.
+ * The NIC's own are declared in obs/counters.def; layers above add theirs.  A cell is written by its owner only, plainly.
+ */
+enum { NIC_COUNTER_NAME = 32, NIC_COUNTER_HELP = 88, NIC_MAX_COUNTERS = 96 };
+struct nic_counter {
+	char name[NIC_COUNTER_NAME];
+	char help[NIC_COUNTER_HELP];
+};
+/* Adds a counter (or finds the one of that name): NULL when the table is full. */
+uint64_t *nic_counter_add(struct nic *nic, const char *name, const char *help);
+/* Counter number i of this slot; NULL past the end. */
+const uint64_t *nic_counter_at(const struct nic *nic, uint32_t i, const struct nic_counter **row);
+
+/* ---- parameters -------------------------------------------------------------------------------------------------- */
+
+/*
+ * Parameters of the whole stack, declared in util/params.def.  Value: nic_param_set (source "mca" or the caller's word)
+ * before environment QNIX_<NAME> before ~/.qnix/qnix.conf before the system file before the default.
+ */
+struct nic_param {
+	const char *name, *help;
+	const char *type;    /* "int", "size", "bool", "string", "enum:a|b|c" */
+	const char *value;   /* effective, as text */
+	const char *source;  /* "default", "environment", a file name, … */
+	int level;           /* 1 (user, basic) … 9 (developer, all), as in Open MPI */
+};
+const struct nic_param *nic_param_at(uint32_t i);            /* NULL past the end */
+const struct nic_param *nic_param_find(const char *name);    /* NULL: unknown */
+int nic_param_set(const char *name, const char *value, const char *source); /* NIC_UNKNOWN_NAME, NIC_PARAMETER */
+int64_t nic_param_int(const char *name);   /* int, bool and size (k/m/g applied); asserts the name exists */
+const char *nic_param_str(const char *name);
+
+/* ---- looking from outside (tools) -------------------------------------------------------------------------------- */
+
+struct nic_card_info {
+	char device[NIC_DEVICE_MAX];
+	int pid;         /* a process that holds it */
+	uint64_t card;
+};
+struct nic_slot_info {
+	uint32_t slot;
+	int pid;
+	char command[32];
+	uint32_t links, vis; /* peers connected, VIs in use */
+	uint32_t ncounters;
+	struct nic_counter row[NIC_MAX_COUNTERS];
+	uint64_t value[NIC_MAX_COUNTERS];
+};
+/* Calls fn for each card of this user and host, then each live slot of one card; fn returns non-zero to stop. */
+int nic_cards(int (*fn)(void *arg, const struct nic_card_info *), void *arg);
+int nic_card_slots(const struct nic_card_info *card, int (*fn)(void *arg, const struct nic_slot_info *), void *arg);
+
+/* What this machine offers, found by trying it.  text says what is used instead when ok is false. */
+struct nic_check {
+	const char *what;
+	bool ok;
+	char text[160];
+};
+const struct nic_check *nic_check_at(uint32_t i); /* NULL past the end; the first call runs the trials */
+
+#endif

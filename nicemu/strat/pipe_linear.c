@@ -1,0 +1,53 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One thing after the other: take what has arrived on each link, then execute what waits in the send queues.
+ */
+#include "nicemu/ctl/ctl.h"
+
+static int links(struct nic *nic)
+{
+	int moved = 0;
+
+	for (uint32_t i = 0; i < nic->nactive; i++) {
+		struct nic_link *link = nic->active[i];
+
+		if (nic_link_peek(link))
+			moved += nic_rx_run(nic, link, NIC_POLL_LINK);
+		if (nic_unlikely(nic_sys_waiting(link)))
+			moved += nic_sys_run(nic, link);
+	}
+	return moved;
+}
+
+/* Every waiting VI once; those that still have work stay on the list, in their order. */
+static int queues(struct nic *nic)
+{
+	uint32_t n = nic->npending, kept = 0;
+	int moved = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t vi = nic->pending[i];
+		struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+		moved += nic_tx_run(nic, vi, NIC_POLL_VI);
+		if (ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || ctx->read_left || ctx->acks_owed)
+			nic->pending[kept++] = vi;
+		else
+			ctx->pending = 0;
+	}
+	for (uint32_t i = n; i < nic->npending; i++)
+		nic->pending[kept++] = nic->pending[i];
+	nic->npending = kept;
+	return moved;
+}
+
+static int pass(struct nic *nic)
+{
+	int moved = links(nic);
+
+	if (nic_unlikely(nic->npending))
+		moved += queues(nic);
+	return moved;
+}
+
+const struct nic_pipe nic_pipe_linear = { .name = "linear", .pass = pass };

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomics by name.  Each use says in a comment what it pairs with; the relaxed ones say why they may be.
+ */
+#ifndef NIC_UTIL_ATOMIC_H
+#define NIC_UTIL_ATOMIC_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define nic_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
+#define nic_load_relaxed(p) atomic_load_explicit((p), memory_order_relaxed)
+#define nic_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
+#define nic_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
+/* Compare and swap; acquire on failure, acquire and release on success. */
+#define nic_cas(p, expected, desired) \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel, memory_order_acquire)
+
+#define nic_likely(x) __builtin_expect(!!(x), 1)
+#define nic_unlikely(x) __builtin_expect(!!(x), 0)
+/* Off the hot path: kept out of line, so that its stack and registers do not burden the callers. */
+#define nic_cold __attribute__((noinline, cold))
+#define nic_noinline __attribute__((noinline))
+
+static inline void nic_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield" ::: "memory");
+#endif
+}
+
+#endif
