@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The VI Provider Library, VIPL 1.0: types, constants and the 41 calls; then this provider's extensions (Vipx*).
+ * Compiles alone as C99 and as C++.  No behaviour here; man pages: vipl(7), VipNic(3), VipConnect(3), VipQueue(3),
+ * VipCQ(3), VipMemory(3), VipNotify(3), VipNS(3), Vipx(3).
+ *
+ * Programs written for other headers of VIPL 1.0 compile unchanged: VIPL095 may be defined or not, the return codes are
+ * enumerators, the structures have the layout of the specification.  VIPL_NO_EXTENSIONS hides everything it does not name.
+ *
+ * Every call validates its handles: a wrong, stale or NULL handle or pointer gives VIP_INVALID_PARAMETER.
+ * Output parameters are written only when the call says so.  Timeouts are milliseconds.
+ */
+#ifndef _VIPL_H
+#define _VIPL_H
+#ifndef _VIPL_
+#define _VIPL_
+#endif
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef IN
+#define IN
+#endif
+#ifndef OUT
+#define OUT
+#endif
+
+/* ---- basic types ------------------------------------------------------------------------------------------------- */
+
+typedef void *VIP_PVOID;
+typedef int VIP_BOOLEAN;
+typedef char VIP_CHAR;
+typedef unsigned char VIP_UCHAR;
+typedef unsigned short VIP_USHORT;
+typedef unsigned long VIP_ULONG;
+typedef uint64_t VIP_UINT64;
+typedef uint32_t VIP_UINT32;
+typedef uint16_t VIP_UINT16;
+typedef uint8_t VIP_UINT8;
+
+#define VIP_TRUE 1
+#define VIP_FALSE 0
+#define VIP_INFINITE (~(VIP_ULONG)0)
+
+typedef VIP_PVOID VIP_QOS; /* pass NULL */
+typedef VIP_PVOID VIP_NIC_HANDLE;
+typedef VIP_PVOID VIP_VI_HANDLE;
+typedef VIP_PVOID VIP_PROTECTION_HANDLE;
+typedef VIP_PVOID VIP_CONN_HANDLE;
+typedef VIP_PVOID VIP_CQ_HANDLE;
+typedef VIP_UINT32 VIP_MEM_HANDLE; /* never 0 */
+
+typedef union {
+	VIP_UINT64 AddressBits;
+	VIP_PVOID Address;
+} VIP_PVOID64;
+
+typedef VIP_USHORT VIP_RELIABILITY_LEVEL; /* one bit, or a mask */
+#define VIP_SERVICE_UNRELIABLE 0x01
+#define VIP_SERVICE_RELIABLE_DELIVERY 0x02
+#define VIP_SERVICE_RELIABLE_RECEPTION 0x04
+
+#define VIP_SMI_AUTODISCOVERY ((VIP_ULONG)1)
+
+typedef enum {
+	VIP_SUCCESS,
+	VIP_NOT_DONE,
+	VIP_INVALID_PARAMETER,
+	VIP_ERROR_RESOURCE,
+	VIP_TIMEOUT,
+	VIP_REJECT,
+	VIP_INVALID_RELIABILITY_LEVEL,
+	VIP_INVALID_MTU,
+	VIP_INVALID_QOS,
+	VIP_INVALID_PTAG,
+	VIP_INVALID_RDMAREAD,
+	VIP_DESCRIPTOR_ERROR,
+	VIP_INVALID_STATE,
+	VIP_ERROR_NAMESERVICE,
+	VIP_NO_MATCH,
+	VIP_NOT_REACHABLE,
+	VIP_ERROR_NOT_SUPPORTED,
+	VIP_ERROR /* some headers have it; never returned here */
+} VIP_RETURN;
+/* Seen by the preprocessor, too: programs define it themselves when it seems to be missing. */
+#define VIP_ERROR_NOT_SUPPORTED VIP_ERROR_NOT_SUPPORTED
+
+typedef enum {
+	VIP_STATE_IDLE,
+	VIP_STATE_CONNECTED,
+	VIP_STATE_CONNECT_PENDING,
+	VIP_STATE_ERROR
+} VIP_VI_STATE;
+
+typedef enum {
+	VIP_ERROR_POST_DESC,
+	VIP_ERROR_CONN_LOST,
+	VIP_ERROR_RECVQ_EMPTY,
+	VIP_ERROR_VI_OVERRUN,
+	VIP_ERROR_RDMAW_PROT,
+	VIP_ERROR_RDMAW_DATA,
+	VIP_ERROR_RDMAW_ABORT,
+	VIP_ERROR_RDMAR_PROT,
+	VIP_ERROR_COMP_PROT,
+	VIP_ERROR_RDMA_TRANSPORT,
+	VIP_ERROR_CATASTROPHIC
+} VIP_ERROR_CODE;
+
+typedef enum {
+	VIP_RESOURCE_NIC,
+	VIP_RESOURCE_VI,
+	VIP_RESOURCE_CQ,
+	VIP_RESOURCE_DESCRIPTOR
+} VIP_RESOURCE_CODE;
+
+/* ---- structures -------------------------------------------------------------------------------------------------- */
+
+/* HostAddressLen bytes of host address, directly followed by DiscriminatorLen bytes of discriminator. */
+typedef struct {
+	VIP_UINT16 HostAddressLen;
+	VIP_UINT16 DiscriminatorLen;
+	VIP_UINT8 HostAddress[1];
+} VIP_NET_ADDRESS;
+
+/* Constant from VipOpenNic on. */
+typedef struct {
+	VIP_CHAR Name[64];
+	VIP_ULONG HardwareVersion;
+	VIP_ULONG ProviderVersion;
+	VIP_UINT16 NicAddressLen;
+	const VIP_UINT8 *LocalNicAddress;
+	VIP_BOOLEAN ThreadSafe;
+	VIP_UINT16 MaxDiscriminatorLen;
+	VIP_ULONG MaxRegisterBytes;
+	VIP_ULONG MaxRegisterRegions;
+	VIP_ULONG MaxRegisterBlockBytes;
+	VIP_ULONG MaxVI;
+	VIP_ULONG MaxDescriptorsPerQueue;
+	VIP_ULONG MaxSegmentsPerDesc;
+	VIP_ULONG MaxCQ;
+	VIP_ULONG MaxCQEntries;
+	VIP_ULONG MaxTransferSize;
+	VIP_ULONG NativeMTU;
+	VIP_ULONG MaxPtags;
+	VIP_RELIABILITY_LEVEL ReliabilityLevelSupport;
+	VIP_RELIABILITY_LEVEL RDMAReadSupport; /* the levels at which RDMA read works */
+} VIP_NIC_ATTRIBUTES;
+
+typedef struct {
+	VIP_RELIABILITY_LEVEL ReliabilityLevel;
+	VIP_ULONG MaxTransferSize; /* 0: the NIC's largest */
+	VIP_QOS QoS;
+	VIP_PROTECTION_HANDLE Ptag;
+	VIP_BOOLEAN EnableRdmaWrite;
+	VIP_BOOLEAN EnableRdmaRead;
+} VIP_VI_ATTRIBUTES;
+
+typedef struct {
+	VIP_PROTECTION_HANDLE Ptag;
+	VIP_BOOLEAN EnableRdmaWrite;
+	VIP_BOOLEAN EnableRdmaRead;
+} VIP_MEM_ATTRIBUTES;
+
+typedef struct {
+	VIP_ULONG NumberOfHops;
+	VIP_NET_ADDRESS **ADAddrArray; /* in: NumAdAddrs places for an address */
+	VIP_ULONG NumAdAddrs;          /* in: places; out: addresses */
+} VIP_AUTODISCOVERY_LIST;
+
+/* ---- descriptor: 64 bytes at a multiple of 64 -------------------------------------------------------------------- */
+
+#define VIP_DESCRIPTOR_ALIGNMENT 64
+
+typedef struct {
+	VIP_PVOID64 Next;         /* the library's while posted */
+	VIP_MEM_HANDLE NextHandle; /* the library's while posted */
+	VIP_UINT16 SegCount;      /* segments that follow, the address segment included; 0 is legal */
+	VIP_UINT16 Control;       /* VIP_CONTROL_* */
+	VIP_UINT32 Reserved;      /* 0 */
+	VIP_UINT32 ImmediateData;
+	VIP_UINT32 Length;        /* bytes in the data segments; on completion bytes moved */
+	VIP_UINT32 Status;        /* VIP_STATUS_*; cleared by posting */
+} VIP_CONTROL_SEGMENT;
+
+typedef struct {
+	VIP_PVOID64 Data; /* address in the peer's process */
+	VIP_MEM_HANDLE Handle;
+	VIP_UINT32 Reserved; /* 0 */
+} VIP_ADDRESS_SEGMENT;
+
+typedef struct {
+	VIP_PVOID64 Data;
+	VIP_MEM_HANDLE Handle;
+	VIP_UINT32 Length;
+} VIP_DATA_SEGMENT;
+
+typedef union {
+	VIP_ADDRESS_SEGMENT Remote; /* RDMA only, and then the first */
+	VIP_DATA_SEGMENT Local;
+} VIP_DESCRIPTOR_SEGMENT;
+
+typedef struct _VIP_DESCRIPTOR {
+	VIP_CONTROL_SEGMENT CS;
+	VIP_DESCRIPTOR_SEGMENT DS[2]; /* more follow in memory when SegCount says so */
+} VIP_DESCRIPTOR;
+
+/* CS.Control */
+#define VIP_CONTROL_OP_SENDRECV 0x0000
+#define VIP_CONTROL_OP_RDMAWRITE 0x0001
+#define VIP_CONTROL_OP_RDMAREAD 0x0002
+#define VIP_CONTROL_OP_RESERVED 0x0003
+#define VIP_CONTROL_OP_MASK 0x0003
+#define VIP_CONTROL_IMMEDIATE 0x0004
+#define VIP_CONTROL_QFENCE 0x0008
+#define VIP_CONTROL_RESERVED 0xFFF0
+
+/* CS.Status */
+#define VIP_STATUS_DONE 0x00000001
+#define VIP_STATUS_FORMAT_ERROR 0x00000002
+#define VIP_STATUS_PROTECTION_ERROR 0x00000004
+#define VIP_STATUS_LENGTH_ERROR 0x00000008
+#define VIP_STATUS_PARTIAL_ERROR 0x00000010
+#define VIP_STATUS_DESC_FLUSHED_ERROR 0x00000020
+#define VIP_STATUS_TRANSPORT_ERROR 0x00000040
+#define VIP_STATUS_RDMA_PROT_ERROR 0x00000080
+#define VIP_STATUS_REMOTE_DESC_ERROR 0x00000100
+#define VIP_STATUS_ERROR_MASK 0x000001FE
+#define VIP_STATUS_OP_MASK 0x00070000
+#define VIP_STATUS_OP_SEND 0x00000000
+#define VIP_STATUS_OP_RECEIVE 0x00010000
+#define VIP_STATUS_OP_RDMA_WRITE 0x00020000
+#define VIP_STATUS_OP_REMOTE_RDMA_WRITE 0x00030000
+#define VIP_STATUS_OP_RDMA_READ 0x00040000
+#define VIP_STATUS_IMMEDIATE 0x00080000
+#define VIP_STATUS_RESERVED 0xFFF0FE00
+
+/* What the error callback gets. */
+typedef struct {
+	VIP_NIC_HANDLE NicHandle;
+	VIP_VI_HANDLE ViHandle;
+	VIP_CQ_HANDLE CQHandle;
+	VIP_DESCRIPTOR *DescriptorPtr;
+	VIP_ULONG OpCode; /* VIP_STATUS_OP_* */
+	VIP_RESOURCE_CODE ResourceCode;
+	VIP_ERROR_CODE ErrorCode;
+} VIP_ERROR_DESCRIPTOR;
+
+/* ---- NIC: VipNic(3) ---------------------------------------------------------------------------------------------- */
+
+VIP_RETURN VipOpenNic(IN const VIP_CHAR *DeviceName, OUT VIP_NIC_HANDLE *NicHandle);
+VIP_RETURN VipCloseNic(IN VIP_NIC_HANDLE NicHandle);
+VIP_RETURN VipQueryNic(IN VIP_NIC_HANDLE NicHandle, OUT VIP_NIC_ATTRIBUTES *NicAttribs);
+VIP_RETURN VipErrorCallback(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Context,
+                            IN void (*Handler)(IN VIP_PVOID Context, IN VIP_ERROR_DESCRIPTOR *ErrorDesc));
+VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG InfoType, OUT VIP_PVOID SysManInfo);
+
+/* ---- VI and connection: VipConnect(3) ---------------------------------------------------------------------------- */
+
+VIP_RETURN VipCreateVi(IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_ATTRIBUTES *ViAttribs, IN VIP_CQ_HANDLE SendCQHandle,
+                       IN VIP_CQ_HANDLE RecvCQHandle, OUT VIP_VI_HANDLE *ViHandle);
+VIP_RETURN VipDestroyVi(IN VIP_VI_HANDLE ViHandle);
+VIP_RETURN VipQueryVi(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_STATE *State, OUT VIP_VI_ATTRIBUTES *ViAttribs,
+                      OUT VIP_BOOLEAN *SendQEmpty, OUT VIP_BOOLEAN *RecvQEmpty);
+VIP_RETURN VipSetViAttributes(IN VIP_VI_HANDLE ViHandle, IN VIP_VI_ATTRIBUTES *ViAttribs);
+
+VIP_RETURN VipConnectWait(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *LocalAddr, IN VIP_ULONG Timeout,
+                          OUT VIP_NET_ADDRESS *RemoteAddr, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs,
+                          OUT VIP_CONN_HANDLE *ConnHandle);
+VIP_RETURN VipConnectAccept(IN VIP_CONN_HANDLE ConnHandle, IN VIP_VI_HANDLE ViHandle);
+VIP_RETURN VipConnectReject(IN VIP_CONN_HANDLE ConnHandle);
+VIP_RETURN VipConnectRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr, IN VIP_NET_ADDRESS *RemoteAddr,
+                             IN VIP_ULONG Timeout, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
+VIP_RETURN VipDisconnect(IN VIP_VI_HANDLE ViHandle);
+VIP_RETURN VipConnectPeerRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr,
+                                 IN VIP_NET_ADDRESS *RemoteAddr, IN VIP_ULONG Timeout);
+VIP_RETURN VipConnectPeerDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
+VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
+
+/* ---- memory: VipMemory(3) ---------------------------------------------------------------------------------------- */
+
+VIP_RETURN VipCreatePtag(IN VIP_NIC_HANDLE NicHandle, OUT VIP_PROTECTION_HANDLE *Ptag);
+VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE Ptag);
+VIP_RETURN VipRegisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_ULONG Length,
+                          IN VIP_MEM_ATTRIBUTES *MemAttribs, OUT VIP_MEM_HANDLE *MemHandle);
+VIP_RETURN VipDeregisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_MEM_HANDLE MemHandle);
+VIP_RETURN VipQueryMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_MEM_HANDLE MemHandle,
+                       OUT VIP_MEM_ATTRIBUTES *MemAttribs);
+VIP_RETURN VipSetMemAttributes(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_MEM_HANDLE MemHandle,
+                               IN VIP_MEM_ATTRIBUTES *MemAttribs);
+
+/* ---- work queues: VipQueue(3) ------------------------------------------------------------------------------------ */
+
+VIP_RETURN VipPostSend(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr, IN VIP_MEM_HANDLE MemoryHandle);
+VIP_RETURN VipSendDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR **DescriptorPtr);
+VIP_RETURN VipSendWait(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG Timeout, OUT VIP_DESCRIPTOR **DescriptorPtr);
+VIP_RETURN VipPostRecv(IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *DescriptorPtr, IN VIP_MEM_HANDLE MemoryHandle);
+VIP_RETURN VipRecvDone(IN VIP_VI_HANDLE ViHandle, OUT VIP_DESCRIPTOR **DescriptorPtr);
+VIP_RETURN VipRecvWait(IN VIP_VI_HANDLE ViHandle, IN VIP_ULONG Timeout, OUT VIP_DESCRIPTOR **DescriptorPtr);
+
+/* ---- completion queues: VipCQ(3) --------------------------------------------------------------------------------- */
+
+VIP_RETURN VipCreateCQ(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG EntryCount, OUT VIP_CQ_HANDLE *CQHandle);
+VIP_RETURN VipDestroyCQ(IN VIP_CQ_HANDLE CQHandle);
+VIP_RETURN VipResizeCQ(IN VIP_CQ_HANDLE CQHandle, IN VIP_ULONG EntryCount);
+VIP_RETURN VipCQDone(IN VIP_CQ_HANDLE CQHandle, OUT VIP_VI_HANDLE *ViHandle, OUT VIP_BOOLEAN *RecvQueue);
+VIP_RETURN VipCQWait(IN VIP_CQ_HANDLE CQHandle, IN VIP_ULONG Timeout, OUT VIP_VI_HANDLE *ViHandle,
+                     OUT VIP_BOOLEAN *RecvQueue);
+
+/* ---- notification: VipNotify(3) ---------------------------------------------------------------------------------- */
+
+VIP_RETURN VipSendNotify(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Context,
+                         IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
+                                            IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *Descriptor));
+VIP_RETURN VipRecvNotify(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Context,
+                         IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
+                                            IN VIP_VI_HANDLE ViHandle, IN VIP_DESCRIPTOR *Descriptor));
+VIP_RETURN VipCQNotify(IN VIP_CQ_HANDLE CQHandle, IN VIP_PVOID Context,
+                       IN void (*Handler)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle,
+                                          IN VIP_VI_HANDLE ViHandle, IN VIP_BOOLEAN RecvQueue));
+
+/* ---- name service: VipNS(3) -------------------------------------------------------------------------------------- */
+
+VIP_RETURN VipNSInit(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID NSInitInfo);
+VIP_RETURN VipNSShutdown(IN VIP_NIC_HANDLE NicHandle);
+VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *Name, OUT VIP_NET_ADDRESS *Address,
+                              IN VIP_ULONG NameIndex);
+VIP_RETURN VipNSGetHostByAddr(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *Address, OUT VIP_CHAR *Name,
+                              OUT VIP_ULONG *NameLen);
+
+/* ---- extensions of this provider: Vipx(3) ------------------------------------------------------------------------ */
+#ifndef VIPL_NO_EXTENSIONS
+
+/* A word of the consumer's at a VI (as in Giganet's library); NULL at first.  Get is a look-up, NULL for a bad handle. */
+VIP_PVOID VipGetUserData(IN VIP_VI_HANDLE ViHandle);
+VIP_RETURN VipSetUserData(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID UserData);
+
+/*
+ * VipOpenNic with flags.  VIPX_OPEN_UNLOCKED: calls on this handle and its objects take no lock, the caller serialises
+ * them; notify calls then return VIP_ERROR_RESOURCE.
+ */
+#define VIPX_OPEN_UNLOCKED ((VIP_ULONG)1)
+VIP_RETURN VipxOpenNic(IN const VIP_CHAR *DeviceName, IN VIP_ULONG Flags, OUT VIP_NIC_HANDLE *NicHandle);
+/* Why the last open of this thread failed: a sentence, never NULL. */
+const VIP_CHAR *VipxLastError(void);
+/* Identity of the card: two NIC handles reach each other when it is equal.  And the process slot of this handle on it. */
+VIP_RETURN VipxCardId(IN VIP_NIC_HANDLE NicHandle, OUT VIP_UINT64 *Card);
+VIP_RETURN VipxCardSlot(IN VIP_NIC_HANDLE NicHandle, OUT VIP_ULONG *Slot);
+/* Who is at the other end of a connected VI; VIP_INVALID_STATE when there is nobody. */
+VIP_RETURN VipxViPeer(IN VIP_VI_HANDLE ViHandle, OUT VIP_ULONG *Pid, OUT VIP_ULONG *Slot);
+
+/* One pass of the NIC; how many things moved, 0 when idle or for a bad handle. */
+int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
+
+/*
+ * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands
+ * between processes.  A send descriptor with VIP_CONTROL_POOL has one data segment inside one taken buffer and gives the
+ * buffer away when it completes, however it completes.  A receive descriptor with VIP_CONTROL_POOL (SegCount 0 or 1)
+ * takes a message that does not fit its segment in a pool buffer: Status then has VIP_STATUS_POOL and DS[1] names the
+ * buffer, which is now the caller's to give back or to send on.
+ */
+#define VIPX_BUFFER_SIZE 8320
+#define VIPX_POOL_HANDLE ((VIP_MEM_HANDLE)0xFFFFFFFFu)
+#define VIP_CONTROL_POOL 0x0010
+#define VIP_STATUS_POOL 0x00100000
+VIP_PVOID VipxTakeBuffer(IN VIP_NIC_HANDLE NicHandle); /* NULL: none free now */
+void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer);
+
+/*
+ * Peer connection requests of others that name this host and have no partner yet.  Cursor starts at 0 and moves on;
+ * VIP_NOT_DONE at the end.  Both addresses need room for VIPX_ADDRESS_SIZE bytes.  The epoch changes whenever a request
+ * appears: a load, for cheap polling.
+ */
+#define VIPX_ADDRESS_SIZE 76
+VIP_RETURN VipxConnectPending(IN VIP_NIC_HANDLE NicHandle, VIP_ULONG *Cursor, OUT VIP_NET_ADDRESS *TheirLocal,
+                              OUT VIP_NET_ADDRESS *TheirRemote);
+VIP_ULONG VipxConnectEpoch(IN VIP_NIC_HANDLE NicHandle);
+
+/* Counters of the NIC handle.  Counter adds one or finds it; the cell lives until VipCloseNic, written by its owner only. */
+VIP_UINT64 *VipxCounter(IN VIP_NIC_HANDLE NicHandle, IN const VIP_CHAR *Name, IN const VIP_CHAR *Help);
+const VIP_UINT64 *VipxCounterAt(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG Index, OUT const VIP_CHAR **Name,
+                                OUT const VIP_CHAR **Help); /* NULL past the end */
+
+/* Parameters of the whole stack, by number (NULL past the end) or name (NULL: unknown). */
+struct vipx_parameter {
+	const char *name, *help;
+	const char *type;   /* "int", "size", "bool", "string", "enum:a|b|c" */
+	const char *value;  /* effective, as text */
+	const char *source; /* where the value comes from */
+	int level;          /* 1 (user, basic) ... 9 (developer, all) */
+};
+const struct vipx_parameter *VipxParameterAt(IN VIP_ULONG Index);
+const struct vipx_parameter *VipxParameterFind(IN const VIP_CHAR *Name);
+/* VIP_INVALID_PARAMETER: not a value of that type; VIP_NO_MATCH: unknown name. */
+VIP_RETURN VipxParameterSet(IN const VIP_CHAR *Name, IN const VIP_CHAR *Value, IN const VIP_CHAR *Source);
+int64_t VipxParameterInt(IN const VIP_CHAR *Name);          /* int, bool, size; 0 when unknown */
+const VIP_CHAR *VipxParameterString(IN const VIP_CHAR *Name); /* "" when unknown */
+
+#endif /* VIPL_NO_EXTENSIONS */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

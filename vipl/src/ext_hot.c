@@ -1,0 +1,70 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The extensions that a program calls all the time: polling, pool buffers, the epoch, the word at a VI.
+ */
+#include "vipl/src/object.h"
+
+int VipxPoll(VIP_NIC_HANDLE NicHandle)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	int moved;
+
+	if (__builtin_expect(!nic, 0))
+		return 0;
+	moved = nic_poll(nic->hw);
+	vipl_leave(nic);
+	return moved;
+}
+
+VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	void *buffer;
+
+	if (__builtin_expect(!nic, 0))
+		return NULL;
+	buffer = nic_buf_take(nic->hw);
+	vipl_leave(nic);
+	return buffer;
+}
+
+void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+
+	if (__builtin_expect(!nic, 0))
+		return;
+	if (Buffer)
+		nic_buf_give(nic->hw, Buffer);
+	vipl_leave(nic);
+}
+
+VIP_ULONG VipxConnectEpoch(VIP_NIC_HANDLE NicHandle)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	VIP_ULONG epoch;
+
+	if (__builtin_expect(!nic, 0))
+		return 0;
+	epoch = nic_peer_epoch(nic->hw);
+	vipl_leave(nic);
+	return epoch;
+}
+
+VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle)
+{
+	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+
+	return __builtin_expect(vi != NULL, 1) ? vi->user : NULL;
+}
+
+VIP_RETURN VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID UserData)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	vi->user = UserData;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return VIP_SUCCESS;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Passing time: between two looks of a blocking call, and in front of a lock that is taken.  Only this file of the
+ * library reads a clock or sleeps.
+ */
+#include "vipl/src/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "vipl/src/lock.h"
+
+enum {
+	ROUNDS_PAUSE = 1000, /* looks without leaving the processor */
+	ROUNDS_YIELD = 200,  /* then looks that offer it to others */
+	SLEEP_FIRST = 50 * 1000,
+	SLEEP_LAST = 1000 * 1000,
+	LOCK_SPINS = 200,
+};
+
+static inline void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t vipl_deadline(VIP_ULONG milliseconds)
+{
+	/* Programs keep VIP_INFINITE in 32 bits, too; seven weeks are as good as for ever. */
+	if (milliseconds >= 0xFFFFFFFFu)
+		return UINT64_MAX;
+	return now() + (uint64_t)milliseconds * 1000000u;
+}
+
+bool vipl_deadline_over(uint64_t deadline)
+{
+	return deadline != UINT64_MAX && now() >= deadline;
+}
+
+void vipl_wait_init(struct vipl_wait *wait, VIP_ULONG milliseconds)
+{
+	/* Deadline 1 has passed since ever: a timeout of 0 looks once and reads no clock. */
+	wait->deadline = milliseconds ? vipl_deadline(milliseconds) : 1;
+	vipl_wait_reset(wait);
+}
+
+void vipl_wait_reset(struct vipl_wait *wait)
+{
+	wait->round = 0;
+	wait->sleep = SLEEP_FIRST;
+}
+
+static void sleep_step(struct vipl_wait *wait, uint64_t at)
+{
+	uint64_t ns = wait->sleep;
+	struct timespec t;
+
+	if (wait->deadline - at < ns)
+		ns = wait->deadline - at;
+	t.tv_sec = 0;
+	t.tv_nsec = (long)ns;
+	nanosleep(&t, NULL); /* interrupted by a signal: an early look does no harm */
+	wait->sleep += wait->sleep / 2;
+	if (wait->sleep > SLEEP_LAST)
+		wait->sleep = SLEEP_LAST;
+}
+
+bool vipl_wait_step(struct vipl_wait *wait)
+{
+	uint64_t at;
+
+	if (wait->deadline == 1)
+		return false;
+	if (wait->round < ROUNDS_PAUSE) {
+		wait->round++;
+		cpu_pause();
+		return true;
+	}
+	at = now();
+	if (at >= wait->deadline)
+		return false;
+	if (wait->round < ROUNDS_PAUSE + ROUNDS_YIELD) {
+		wait->round++;
+		sched_yield();
+	} else {
+		sleep_step(wait, at);
+	}
+	return true;
+}
+
+void vipl_lock_pause(struct vipl_lock *lock)
+{
+	for (int i = 0; i < LOCK_SPINS; i++) {
+		/* Relaxed: only a hint; the caller's exchange is what takes the lock. */
+		if (!atomic_load_explicit(&lock->taken, memory_order_relaxed))
+			return;
+		cpu_pause();
+	}
+	sched_yield();
+}
