@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * C-MPI: what the glue (BTL, later MTL and coll) may call.
+ *
+ * One `struct cmpi` per process: a NIC handle, one VI per peer, a pool of vbufs, credits, a registration cache.
+ * Active messages carry a tag and one contiguous payload to a handler at the peer, exactly once and in the order of their
+ * commits to that peer.  put, get and atomics move memory that both sides registered.
+ *
+ * Threads: with cmpi_params.threads every call may be made from any thread; handlers and callbacks run without any
+ * lock held, on the thread that called cmpi_progress, and may call everything here, cmpi_progress included.
+ * Without it the caller serialises.
+ *
+ * Return values: enum cmpi_err.  Output parameters are written only on success.
+ */
+#ifndef CMPI_H
+#define CMPI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CMPI_ERR_LIST(X) \
+	X(OK, "success") \
+	X(AGAIN, "out of a bounded resource for now: make progress and try again") \
+	X(PARAMETER, "invalid parameter") \
+	X(RESOURCE, "out of a bounded resource") \
+	X(UNREACHABLE, "the peer is not on this card") \
+	X(PROTECTION, "memory not registered for that access") \
+	X(TRANSPORT, "connection to the peer is lost") \
+	X(NEEDS_ENGINE, "needs the ADI engine, which is not present") \
+	X(SYSTEM, "the NIC could not be opened")
+enum cmpi_err {
+#define X(name, text) CMPI_##name,
+	CMPI_ERR_LIST(X)
+#undef X
+	CMPI_ERR_COUNT
+};
+const char *cmpi_err_text(int err);
+/* Why the last cmpi_open of this thread failed, in one sentence; never NULL. */
+const char *cmpi_last_error(void);
+
+struct cmpi;
+struct cmpi_proc; /* a peer process (or this one) */
+
+enum {
+	CMPI_ADDR_MAX = 32,      /* bytes of an address blob, at most */
+	CMPI_TAGS = 256,
+	CMPI_AM_MAX = 8192 + 64, /* payload bytes of one active message, at most */
+	CMPI_AM_SHORT = 40,      /* payloads up to here travel inside a NIC command: the cheapest */
+	CMPI_KEY_LEN = 24,       /* bytes of a registration as it travels to a peer */
+};
+
+/* Runs on arrival.  data (8-byte aligned) is the handler's until it returns. */
+typedef void cmpi_am_fn(void *arg, struct cmpi_proc *from, unsigned tag, void *data, size_t len);
+/* Runs when a peer is lost; text names it.  `peer` may be NULL (the whole device failed). */
+typedef void cmpi_error_fn(void *arg, struct cmpi_proc *peer, int err, const char *text);
+
+struct cmpi_params {
+	const char *device;      /* card name; NULL: parameter `device` */
+	uint64_t job;            /* identity shared by the processes that connect to each other */
+	uint32_t rank, nranks;   /* in the job: rank names this process, nranks sizes the first pool (both are hints but unique rank per job is required) */
+	bool threads;            /* calls come from several threads */
+	cmpi_am_fn *am;          /* all tags; may be NULL */
+	cmpi_error_fn *error;    /* may be NULL */
+	void *arg;               /* for both */
+};
+/* Everything else (credits, thresholds, cache size, connect lazy/all …) comes from the parameters below. */
+int cmpi_open(const struct cmpi_params *params, struct cmpi **out);
+/* Drains what is queued to live peers for a bounded time, disconnects, frees. */
+int cmpi_close(struct cmpi *cmpi);
+
+/* Address of this process, to be carried to the peers by the launcher. */
+int cmpi_address(const struct cmpi *cmpi, uint8_t blob[CMPI_ADDR_MAX], size_t *len);
+/*
+ * A peer by its address (this process's own address makes the self peer).  Connects on first use (parameter `connect`
+ * = lazy) or when cmpi_connect_all is called.  CMPI_UNREACHABLE: another card (another host).  Same address: same proc.
+ */
+int cmpi_proc_get(struct cmpi *cmpi, const uint8_t *blob, size_t len, void *cookie, struct cmpi_proc **out);
+/* In the order of the C-MPI design (lower rank requests, higher rank waits); collective over procs of one job. */
+int cmpi_connect_all(struct cmpi *cmpi, struct cmpi_proc **procs, size_t n);
+void cmpi_proc_put(struct cmpi *cmpi, struct cmpi_proc *proc); /* idempotent per get; disconnects at the last */
+void *cmpi_proc_cookie(const struct cmpi_proc *proc); /* NULL: peer that talks to us before we got it */
+void cmpi_proc_set_cookie(struct cmpi_proc *proc, void *cookie);
+uint32_t cmpi_proc_rank(const struct cmpi_proc *proc);
+int cmpi_proc_pid(const struct cmpi_proc *proc);
+bool cmpi_proc_is_self(const struct cmpi_proc *proc);
+
+/* ---- active messages (hot) --------------------------------------------------------------------------------------- */
+
+/*
+ * begin gives a place of `len` bytes to write the payload to (8-byte aligned); then exactly one commit or abort.
+ * The payload may be shortened at commit.  commit always accepts (it queues when credit is short); the message is then
+ * out of the caller's hands: there is no completion.  begin returns CMPI_AGAIN when no vbuf is free.
+ * Not for the self peer (CMPI_PARAMETER).
+ */
+struct cmpi_am {
+	void *data;
+	size_t len;              /* room */
+	void *vbuf;              /* private */
+	struct cmpi_proc *proc;  /* private */
+};
+int cmpi_am_begin(struct cmpi_proc *proc, size_t len, struct cmpi_am *am);
+int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len);
+void cmpi_am_abort(struct cmpi_am *am);
+/* header and payload in one call, both contiguous. */
+int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len);
+
+/* One pass; returns the number of events handled. */
+int cmpi_progress(struct cmpi *cmpi);
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+enum { CMPI_ACCESS_LOCAL = 0, CMPI_ACCESS_REMOTE_READ = 1, CMPI_ACCESS_REMOTE_WRITE = 2, CMPI_ACCESS_REMOTE_ATOMIC = 4 };
+struct cmpi_key { /* travels to the peer as bytes */
+	uint64_t base, len;
+	uint32_t handle, access;
+};
+_Static_assert(sizeof(struct cmpi_key) == CMPI_KEY_LEN, "key size");
+struct cmpi_reg {
+	struct cmpi_key key;
+	void *entry; /* private: cache entry */
+};
+/* Through the registration cache: cheap when the range was registered before; deregistration is lazy. */
+int cmpi_mem_register(struct cmpi *cmpi, void *base, size_t len, unsigned access, struct cmpi_reg **out);
+void cmpi_mem_deregister(struct cmpi *cmpi, struct cmpi_reg *reg);
+
+/* Runs when done; err is CMPI_OK or why not.  May run inside the call that starts the operation (then it returns CMPI_OK). */
+typedef void cmpi_done_fn(void *arg, int err);
+/* CMPI_AGAIN: nothing started.  `local` may be NULL when the range is to be registered on the way (cached).  Self peer allowed. */
+int cmpi_put(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key,
+             size_t len, cmpi_done_fn *done, void *arg);
+int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key,
+             size_t len, cmpi_done_fn *done, void *arg);
+size_t cmpi_rdma_max(const struct cmpi *cmpi); /* longest single put/get; longer ones are split inside */
+
+enum cmpi_atomic { CMPI_ATOMIC_ADD, CMPI_ATOMIC_AND, CMPI_ATOMIC_OR, CMPI_ATOMIC_XOR, CMPI_ATOMIC_SWAP, CMPI_ATOMIC_MIN,
+	CMPI_ATOMIC_MAX, CMPI_ATOMIC_CSWAP };
+/*
+ * Fetching atomic on 4 or 8 naturally aligned bytes (signed for min and max) at the peer, carried out by the peer's
+ * progress with CPU atomics, so coherent with the CPUs' own.  *old is written before done runs; NULL: not fetched.
+ */
+int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint64_t addr, const struct cmpi_key *key,
+                uint64_t operand, uint64_t compare, void *old, cmpi_done_fn *done, void *arg);
+
+/* ---- parameters and counters, for the glue to show --------------------------------------------------------------- */
+
+struct cmpi_param {
+	const char *name, *help, *type, *value, *source;
+	int level;
+};
+/* Parameters of the whole stack, declared once below; i from 0, false past the end.  set before cmpi_open. */
+bool cmpi_param_at(uint32_t i, struct cmpi_param *out);
+int cmpi_param_set(const char *name, const char *value, const char *source);
+int64_t cmpi_param_int(const char *name);
+const char *cmpi_param_string(const char *name);
+/* Counter i of the NIC slot of this process (NIC's and C-MPI's); the value cell lives until cmpi_close. */
+const uint64_t *cmpi_counter_at(struct cmpi *cmpi, uint32_t i, const char **name, const char **help);
+
+/* ---- the protocol table ------------------------------------------------------------------------------------------ */
+
+/* See cmpi/protocol.h for the table of 26 functions; maps a module name ("via") to its table, NULL: unknown. */
+struct cmpi_protocol;
+const struct cmpi_protocol *cmpi_map_functions(const char *name);
+
+#endif

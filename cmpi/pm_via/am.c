@@ -1,0 +1,163 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active messages, the sending side: a place for the payload behind a packet header, then the send.  The receiving side is
+ * one case of progress.c.  A message of up to CMPI_AM_SHORT bytes lies in the vbuf and leaves inside the NIC command; a
+ * longer one lies in a pool buffer that the peer will keep.
+ */
+#include <endian.h>
+
+#include "cmpi/pm_via/copy.h"
+#include "cmpi/pm_via/via.h"
+
+enum { HEADER = sizeof(struct via_header) };
+_Static_assert(CMPI_AM_SHORT + HEADER == VIA_SMALL, "a short message fills a NIC command");
+_Static_assert(CMPI_AM_MAX + HEADER <= VIA_BUFFER, "the longest message fits a pool buffer");
+_Static_assert(VIA_BUFFER == VIPX_BUFFER_SIZE, "size of a pool buffer");
+
+static __attribute__((noinline)) struct via_vbuf *refuse(struct cmpi *c, int reason, int *err)
+{
+	if (reason == CMPI_AGAIN)
+		VIA_COUNT(c, again);
+	*err = reason;
+	return NULL;
+}
+
+/* May a new message be queued for this peer?  Connects on first use. */
+static __attribute__((noinline)) int ready_slow(struct cmpi_proc *proc)
+{
+	switch (proc->state) {
+	case VIA_CONN_IDLE:
+	case VIA_CONN_CLOSED:
+		if (proc->self)
+			return CMPI_PARAMETER;
+		return via_conn_start(proc);
+	case VIA_CONN_CONNECTING:
+	case VIA_CONN_CONNECTED:
+		return proc->backlog.len < proc->cmpi->params.backlog_max ? CMPI_OK : CMPI_AGAIN;
+	default:
+		return CMPI_TRANSPORT;
+	}
+}
+
+static inline int ready(struct cmpi_proc *proc)
+{
+	/* Credit is there only while connected, and then nothing waits. */
+	return via_likely(proc->remote_credit != 0 && proc->state == VIA_CONN_CONNECTED) ? CMPI_OK : ready_slow(proc);
+}
+
+/* A vbuf for a packet with `len` bytes of payload; NULL: *err says why not. */
+static inline struct via_vbuf *take(struct cmpi_proc *proc, size_t len, int *err)
+{
+	struct cmpi *c = proc->cmpi;
+	int state = ready(proc);
+	struct via_vbuf *v;
+	void *buffer;
+
+	if (via_unlikely(state != CMPI_OK))
+		return refuse(c, state, err);
+	v = via_vbuf_take(c);
+	if (via_unlikely(!v))
+		return refuse(c, CMPI_AGAIN, err);
+	if (len <= CMPI_AM_SHORT) {
+		via_vbuf_small(v, len + HEADER);
+		return v;
+	}
+	buffer = VipxTakeBuffer(c->nic);
+	if (via_unlikely(!buffer)) {
+		via_vbuf_give(c, v);
+		return refuse(c, CMPI_AGAIN, err);
+	}
+	via_vbuf_long(v, buffer, len + HEADER);
+	return v;
+}
+
+/* Where the payload goes. */
+static inline uint8_t *payload(const struct via_vbuf *v)
+{
+	return (uint8_t *)via_vbuf_packet(v) + HEADER;
+}
+
+static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag, size_t len)
+{
+	struct cmpi *c = proc->cmpi;
+	uint16_t word = htole16((uint16_t)(VIA_PKT_AM | (tag & 0xff) << 8));
+
+	memcpy(via_vbuf_packet(v), &word, sizeof(word));
+	VIA_COUNT(c, am);
+	VIA_COUNT_ADD(c, am_short, len <= CMPI_AM_SHORT);
+	via_flow_send(proc, v);
+}
+
+int cmpi_am_begin(struct cmpi_proc *proc, size_t len, struct cmpi_am *am)
+{
+	struct via_vbuf *v;
+	int err = CMPI_OK;
+
+	if (via_unlikely(len > CMPI_AM_MAX))
+		return CMPI_PARAMETER;
+	via_lock(proc->cmpi);
+	v = take(proc, len, &err);
+	via_unlock(proc->cmpi);
+	if (via_unlikely(!v))
+		return err;
+	*am = (struct cmpi_am){.data = payload(v), .len = len, .vbuf = v, .proc = proc};
+	return CMPI_OK;
+}
+
+/* The message turned out short: it travels in the vbuf after all, and the buffer stays. */
+static void shrink(struct cmpi *c, struct via_vbuf *v, size_t len)
+{
+	void *buffer = via_vbuf_packet(v);
+
+	via_copy(v->small + HEADER, (uint8_t *)buffer + HEADER, len);
+	VipxGiveBuffer(c->nic, buffer);
+	via_vbuf_small(v, len + HEADER);
+}
+
+int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len)
+{
+	struct cmpi_proc *proc = am->proc;
+	struct via_vbuf *v = am->vbuf;
+	int err = CMPI_OK;
+
+	if (via_unlikely(len > am->len || tag >= CMPI_TAGS))
+		return CMPI_PARAMETER;
+	via_lock(proc->cmpi);
+	if (via_unlikely(proc->state > VIA_CONN_CONNECTED)) {
+		via_packet_drop(proc->cmpi, v);
+		err = CMPI_TRANSPORT;
+	} else {
+		if (via_unlikely(len <= CMPI_AM_SHORT && am->len > CMPI_AM_SHORT))
+			shrink(proc->cmpi, v, len);
+		else
+			via_vbuf_resize(v, len + HEADER);
+		send(proc, v, tag, len);
+	}
+	via_unlock(proc->cmpi);
+	return err;
+}
+
+void cmpi_am_abort(struct cmpi_am *am)
+{
+	via_lock(am->proc->cmpi);
+	via_packet_drop(am->proc->cmpi, am->vbuf);
+	via_unlock(am->proc->cmpi);
+}
+
+int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	struct via_vbuf *v;
+	int err = CMPI_OK;
+
+	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
+		return CMPI_PARAMETER;
+	via_lock(proc->cmpi);
+	v = take(proc, hlen + len, &err);
+	if (via_likely(v != NULL)) {
+		via_copy(payload(v), hdr, hlen);
+		via_copy(payload(v) + hlen, data, len);
+		send(proc, v, tag, hlen + len);
+	}
+	via_unlock(proc->cmpi);
+	return err;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote atomics: a request packet, carried out by the target's progress with the CPU's atomics, and a reply packet.  The
+ * target checks the address against its own registrations; it believes nothing that the request says about rights.
+ *
+ * At most PEER_OPS requests to a peer are open, so a target owes at most that many replies to each: what control packets
+ * may take beyond vbuf_max is bounded.
+ */
+#include "cmpi/pm_via/via.h"
+
+enum { PEER_OPS = 128 };
+
+/* ---- the operation itself --------------------------------------------------------------------------------------------- */
+
+#define APPLY(type, stype)                                                                                        \
+	static uint64_t apply_##type(enum cmpi_atomic op, type *at, type operand, type compare)                   \
+	{                                                                                                         \
+		type old = __atomic_load_n(at, __ATOMIC_RELAXED), new;                                            \
+		switch (op) {                                                                                     \
+		case CMPI_ATOMIC_ADD: return __atomic_fetch_add(at, operand, __ATOMIC_ACQ_REL);                   \
+		case CMPI_ATOMIC_AND: return __atomic_fetch_and(at, operand, __ATOMIC_ACQ_REL);                   \
+		case CMPI_ATOMIC_OR: return __atomic_fetch_or(at, operand, __ATOMIC_ACQ_REL);                     \
+		case CMPI_ATOMIC_XOR: return __atomic_fetch_xor(at, operand, __ATOMIC_ACQ_REL);                   \
+		case CMPI_ATOMIC_SWAP: return __atomic_exchange_n(at, operand, __ATOMIC_ACQ_REL);                 \
+		case CMPI_ATOMIC_CSWAP:                                                                           \
+			__atomic_compare_exchange_n(at, &compare, operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); \
+			return compare; /* what was there, also when it was equal */                              \
+		case CMPI_ATOMIC_MIN:                                                                             \
+		case CMPI_ATOMIC_MAX:                                                                             \
+			do { /* relaxed load before: only the first guess */                                      \
+				bool less = (stype)operand < (stype)old;                                          \
+				new = less == (op == CMPI_ATOMIC_MIN) ? operand : old;                            \
+			} while (!__atomic_compare_exchange_n(at, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)); \
+			return old;                                                                               \
+		}                                                                                                 \
+		return 0;                                                                                         \
+	}
+APPLY(uint32_t, int32_t)
+APPLY(uint64_t, int64_t)
+
+static bool sensible(unsigned op, unsigned size, uint64_t addr)
+{
+	return op <= CMPI_ATOMIC_CSWAP && (size == 4 || size == 8) && addr % size == 0;
+}
+
+/* On this process's own memory. */
+static int perform(struct cmpi *c, const struct via_atomic_request *p, uint64_t *old)
+{
+	void *at = (void *)(uintptr_t)p->addr;
+
+	if (!sensible(p->op, p->size, p->addr))
+		return CMPI_PARAMETER;
+	if (!via_dreg_check(c, p->handle, p->addr, p->size, CMPI_ACCESS_REMOTE_ATOMIC))
+		return CMPI_PROTECTION;
+	if (p->size == 4)
+		*old = apply_uint32_t(p->op, at, (uint32_t)p->operand, (uint32_t)p->compare);
+	else
+		*old = apply_uint64_t(p->op, at, p->operand, p->compare);
+	return CMPI_OK;
+}
+
+static void store_old(void *to, unsigned size, uint64_t old)
+{
+	uint32_t half = (uint32_t)old;
+
+	if (to && size == 4)
+		memcpy(to, &half, sizeof(half));
+	else if (to)
+		memcpy(to, &old, sizeof(old));
+}
+
+/* ---- the asking side ---------------------------------------------------------------------------------------------------- */
+
+static void op_free(struct cmpi *c, struct via_completion *completion)
+{
+	completion->next = c->free_atomics ? &c->free_atomics->completion : NULL;
+	c->free_atomics = (struct via_atomic *)completion;
+}
+
+static struct via_atomic *op_new(struct cmpi_proc *proc)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_atomic *op = c->free_atomics;
+
+	if (proc->atomics >= PEER_OPS)
+		return NULL;
+	if (op)
+		c->free_atomics = (struct via_atomic *)op->completion.next;
+	else
+		op = via_chunk(c, sizeof(*op));
+	if (op)
+		*op = (struct via_atomic){.completion.free = op_free, .proc = proc};
+	return op;
+}
+
+static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, cmpi_done_fn *done, void *arg)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_atomic *op;
+	struct via_vbuf *v;
+	int err;
+
+	if (proc->state == VIA_CONN_IDLE || proc->state == VIA_CONN_CLOSED) {
+		err = via_conn_start(proc);
+		if (err != CMPI_OK)
+			return err;
+	}
+	if (proc->state > VIA_CONN_CONNECTED)
+		return CMPI_TRANSPORT;
+	v = via_packet_new(c, VIA_PKT_ATOMIC_REQUEST, sizeof(*p), false);
+	if (!v)
+		return CMPI_AGAIN;
+	op = op_new(proc);
+	p->req = op ? via_handle_create(c, VIA_HANDLE_ATOMIC, proc, op) : 0;
+	if (!p->req) {
+		via_packet_drop(c, v);
+		if (op)
+			op_free(c, &op->completion);
+		return CMPI_AGAIN;
+	}
+	op->completion.done = done;
+	op->completion.arg = arg;
+	op->old = old;
+	op->size = p->size;
+	proc->atomics++;
+	p->header.type = VIA_PKT_ATOMIC_REQUEST;
+	memcpy(via_vbuf_packet(v), p, sizeof(*p));
+	via_flow_send(proc, v);
+	return CMPI_OK;
+}
+
+int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint64_t addr, const struct cmpi_key *key,
+                uint64_t operand, uint64_t compare, void *old, cmpi_done_fn *done, void *arg)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_atomic_request p = {
+		.op = (uint8_t)op, .size = (uint8_t)size, .handle = key->handle, .addr = addr, .operand = operand, .compare = compare,
+	};
+	uint64_t value = 0;
+	int err;
+
+	if (!sensible((unsigned)op, size, addr))
+		return CMPI_PARAMETER;
+	if (!(key->access & CMPI_ACCESS_REMOTE_ATOMIC) || addr < key->base || key->len < size ||
+	    addr - key->base > key->len - size)
+		return CMPI_PROTECTION;
+	via_lock(c);
+	err = proc->self ? perform(c, &p, &value) : ask(proc, &p, old, done, arg);
+	if (err == CMPI_OK)
+		VIA_COUNT(c, atomics);
+	else if (err == CMPI_AGAIN)
+		VIA_COUNT(c, again);
+	via_unlock(c);
+	if (proc->self && err == CMPI_OK) {
+		store_old(old, size, value);
+		if (done)
+			done(arg, CMPI_OK);
+	}
+	return err;
+}
+
+bool via_atomic_reply(struct cmpi_proc *proc, const struct via_atomic_reply *p)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_atomic *op = via_handle_lookup(c, VIA_HANDLE_ATOMIC, proc, p->req);
+
+	if (!op || p->err >= CMPI_ERR_COUNT)
+		return false;
+	via_handle_destroy(c, p->req);
+	proc->atomics--;
+	if (p->err == CMPI_OK)
+		store_old(op->old, op->size, p->old);
+	via_completion_push(c, &op->completion, (int)p->err);
+	return true;
+}
+
+void via_atomic_fail(struct cmpi_proc *proc)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_atomic *op;
+	uint32_t cursor = 0;
+
+	while (proc->atomics && (op = via_handle_remove(c, VIA_HANDLE_ATOMIC, proc, &cursor)) != NULL) {
+		proc->atomics--;
+		via_completion_push(c, &op->completion, CMPI_TRANSPORT);
+	}
+}
+
+/* ---- the target ----------------------------------------------------------------------------------------------------------- */
+
+bool via_atomic_request(struct cmpi_proc *proc, const struct via_atomic_request *p)
+{
+	struct via_atomic_reply reply = {.header.type = VIA_PKT_ATOMIC_REPLY, .req = p->req};
+	struct via_vbuf *v;
+
+	if (proc->state > VIA_CONN_CLOSING)
+		return true; /* nobody to answer */
+	v = via_packet_new_sure(proc, VIA_PKT_ATOMIC_REPLY, sizeof(reply));
+	if (!v)
+		return true;
+	reply.err = (uint32_t)perform(proc->cmpi, p, &reply.old);
+	memcpy(via_vbuf_packet(v), &reply, sizeof(reply));
+	via_flow_send(proc, v);
+	return true;
+}

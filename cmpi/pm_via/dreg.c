@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The registration cache.  Registers whole pages, finds them again by the first page (the most recent entry is looked at
+ * before the hash), keeps unused registrations until there is no room, then drops the least recently used.
+ *
+ * A cached registration of memory that the program has unmapped since does no harm: registration here pins nothing and
+ * names addresses, not pages, so malloc need not be hooked.  What a user gets is a record of exactly the range asked for.
+ *
+ * When nothing can be dropped, registration fails and the caller falls back: rendezvous to R3, a put or get to an error.
+ */
+#include "cmpi/pm_via/via.h"
+
+enum { PAGE = 4096 };
+
+static uint32_t page_bucket(uint64_t base)
+{
+	return (uint32_t)((base / PAGE * 0x9E3779B97F4A7C15u) >> 54) % VIA_DREG_BUCKETS;
+}
+
+static uint32_t handle_bucket(uint32_t handle)
+{
+	return handle % VIA_DREG_BUCKETS;
+}
+
+static bool covers(const struct via_dreg_entry *e, uint64_t base, uint64_t len, unsigned access)
+{
+	return base >= e->base && len <= e->len && base - e->base <= e->len - len && !(access & ~e->access);
+}
+
+/* ---- the list of unused entries ------------------------------------------------------------------------------------ */
+
+static void unused_remove(struct via_dreg *d, struct via_dreg_entry *e)
+{
+	*(e->newer ? &e->newer->older : &d->newest) = e->older;
+	*(e->older ? &e->older->newer : &d->oldest) = e->newer;
+}
+
+static void unused_add(struct via_dreg *d, struct via_dreg_entry *e)
+{
+	e->newer = NULL;
+	e->older = d->newest;
+	*(d->newest ? &d->newest->newer : &d->oldest) = e;
+	d->newest = e;
+}
+
+/* ---- entries --------------------------------------------------------------------------------------------------------- */
+
+static struct via_dreg_entry *find(struct via_dreg *d, uint64_t base, uint64_t len, unsigned access)
+{
+	struct via_dreg_entry *e = d->recent;
+
+	if (via_likely(e && covers(e, base, len, access)))
+		return e;
+	for (e = d->page[page_bucket(base)]; e; e = e->chain)
+		if (covers(e, base, len, access))
+			break;
+	return e;
+}
+
+static void destroy(struct cmpi *c, struct via_dreg_entry *e)
+{
+	struct via_dreg *d = &c->dreg;
+	struct via_dreg_entry **at;
+
+	for (at = &d->page[page_bucket(e->base)]; *at != e; at = &(*at)->chain)
+		;
+	*at = e->chain;
+	for (at = &d->by_handle[handle_bucket(e->handle)]; *at != e; at = &(*at)->handle_chain)
+		;
+	*at = e->handle_chain;
+	if (d->recent == e)
+		d->recent = NULL;
+	d->entries--;
+	VipDeregisterMem(c->nic, (void *)(uintptr_t)e->base, e->handle);
+	e->chain = d->free_entries;
+	d->free_entries = e;
+}
+
+static bool evict(struct cmpi *c)
+{
+	struct via_dreg_entry *e = c->dreg.oldest;
+
+	if (!e)
+		return false;
+	unused_remove(&c->dreg, e);
+	destroy(c, e);
+	VIA_COUNT(c, dreg_evictions);
+	return true;
+}
+
+static bool nic_register(struct cmpi *c, struct via_dreg_entry *e)
+{
+	VIP_MEM_ATTRIBUTES attr = {
+		.Ptag = c->ptag,
+		.EnableRdmaWrite = (e->access & CMPI_ACCESS_REMOTE_WRITE) != 0,
+		.EnableRdmaRead = (e->access & CMPI_ACCESS_REMOTE_READ) != 0,
+	};
+
+	while (VipRegisterMem(c->nic, (void *)(uintptr_t)e->base, e->len, &attr, &e->handle) != VIP_SUCCESS)
+		if (!evict(c))
+			return false;
+	return true;
+}
+
+static struct via_dreg_entry *entry_alloc(struct cmpi *c)
+{
+	struct via_dreg_entry *e = c->dreg.free_entries;
+
+	if (!e)
+		return via_chunk(c, sizeof(*e));
+	c->dreg.free_entries = e->chain;
+	*e = (struct via_dreg_entry){0};
+	return e;
+}
+
+static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len, unsigned access)
+{
+	struct via_dreg *d = &c->dreg;
+	struct via_dreg_entry *e, **head;
+
+	if (d->entries >= c->params.dreg_entries && !evict(c))
+		return NULL;
+	e = entry_alloc(c);
+	if (!e)
+		return NULL;
+	e->base = base & ~(uint64_t)(PAGE - 1);
+	e->len = ((base + len + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - e->base;
+	e->access = access;
+	if (!nic_register(c, e)) {
+		e->chain = d->free_entries;
+		d->free_entries = e;
+		return NULL;
+	}
+	head = &d->page[page_bucket(e->base)];
+	e->chain = *head;
+	*head = e;
+	head = &d->by_handle[handle_bucket(e->handle)];
+	e->handle_chain = *head;
+	*head = e;
+	d->entries++;
+	VIA_COUNT(c, dreg_misses);
+	return e;
+}
+
+/* ---- records of users ------------------------------------------------------------------------------------------------ */
+
+static struct via_reg *reg_alloc(struct cmpi *c)
+{
+	struct via_reg *reg = c->dreg.free_regs;
+
+	if (!reg)
+		return via_chunk(c, sizeof(*reg));
+	c->dreg.free_regs = reg->next_free;
+	return reg;
+}
+
+/* NULL: nothing could be registered and nothing dropped to make room. */
+struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, unsigned access)
+{
+	struct via_dreg_entry *e;
+	struct via_reg *reg;
+
+	if (!len || base + len < base)
+		return NULL;
+	reg = reg_alloc(c);
+	if (!reg)
+		return NULL;
+	e = find(&c->dreg, base, len, access);
+	if (e) {
+		VIA_COUNT(c, dreg_hits);
+		if (!e->refs)
+			unused_remove(&c->dreg, e);
+	} else {
+		e = create(c, base, len, access);
+	}
+	if (!e) {
+		reg->next_free = c->dreg.free_regs;
+		c->dreg.free_regs = reg;
+		return NULL;
+	}
+	e->refs++;
+	c->dreg.recent = e;
+	reg->reg.key = (struct cmpi_key){.base = base, .len = len, .handle = e->handle, .access = access};
+	reg->reg.entry = e;
+	return &reg->reg;
+}
+
+void via_dreg_deregister(struct cmpi *c, struct cmpi_reg *user)
+{
+	struct via_reg *reg = (struct via_reg *)user;
+	struct via_dreg_entry *e = user->entry;
+
+	reg->next_free = c->dreg.free_regs;
+	c->dreg.free_regs = reg;
+	if (--e->refs)
+		return;
+	if (c->params.lazy_deregister)
+		unused_add(&c->dreg, e);
+	else
+		destroy(c, e);
+}
+
+/* Is this range of our memory registered and in use for that access?  A peer's word for it is not enough. */
+bool via_dreg_check(struct cmpi *c, uint32_t handle, uint64_t addr, size_t len, unsigned access)
+{
+	const struct via_dreg_entry *e = c->dreg.by_handle[handle_bucket(handle)];
+
+	while (e && e->handle != handle)
+		e = e->handle_chain;
+	return e && e->refs && covers(e, addr, len, access);
+}
+
+void via_dreg_fini(struct cmpi *c)
+{
+	for (uint32_t i = 0; i < VIA_DREG_BUCKETS; i++)
+		while (c->dreg.page[i])
+			destroy(c, c->dreg.page[i]);
+}
+
+int cmpi_mem_register(struct cmpi *c, void *base, size_t len, unsigned access, struct cmpi_reg **out)
+{
+	const unsigned all = CMPI_ACCESS_REMOTE_READ | CMPI_ACCESS_REMOTE_WRITE | CMPI_ACCESS_REMOTE_ATOMIC;
+	struct cmpi_reg *reg;
+
+	if (!base || !len || access & ~all)
+		return CMPI_PARAMETER;
+	via_lock(c);
+	reg = via_dreg_register(c, (uintptr_t)base, len, access);
+	via_unlock(c);
+	if (!reg)
+		return CMPI_RESOURCE;
+	*out = reg;
+	return CMPI_OK;
+}
+
+void cmpi_mem_deregister(struct cmpi *c, struct cmpi_reg *reg)
+{
+	if (!reg)
+		return;
+	via_lock(c);
+	via_dreg_deregister(c, reg);
+	via_unlock(c);
+}

@@ -1,0 +1,430 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flow control: credits, the backlog, credit messages (NOOPs).  Not what the packets mean.
+ *
+ * A VI at reliability Reliable Delivery breaks when a message finds no posted receive, so the accounts here are what keeps
+ * a connection alive.  For one direction, X sends to Y:
+ *
+ *	X.remote_credit   packets X may send
+ *	Y.preposts        receives Y has posted
+ *	Y.granted         packets Y has allowed and not yet received (an upper bound of what may still come)
+ *	Y.local_credit    receives posted that X has not been told of
+ *
+ * Conservation, at every point between two packets:
+ *	Y.preposts = noop_extra + Y.granted + Y.local_credit					(1)
+ *	Y.granted  = X.remote_credit + packets in flight to Y + credit in flight to X		(2)
+ * A posted receive is in reserve for a NOOP, or promised, or about to be promised; (1) is asserted in debug builds by
+ * via_flow_check, (2) by the stress test, which sees both sides.  A credited packet therefore always finds a receive.
+ *
+ * NOOPs take no credit and land in the noop_extra receives.  The receiver posts the very same vbuf again at once and
+ * counts it in noops_in, which every packet carries back (noop_ack, modulo 256).  The sender never has more than
+ * noop_extra NOOPs that are not acknowledged, and a NOOP is acknowledged only after its receive has been replaced, so a
+ * NOOP always finds a receive too, whatever the peer does or does not read.
+ *
+ * Can that bound stop the flow for ever?  Let Y hold back a NOOP because noop_extra of them are unacknowledged, and let
+ * nothing be in flight.  X has then received all of them, and has sent nothing since the first (any packet of X would have
+ * acknowledged those before it).  Each carried at least `notify` credits, so X has noop_extra * notify >= preserve >= 1
+ * credits: X has no backlog and no R3 data that waits for credit.  When X does send, the packet acknowledges.
+ *
+ * Enough credit comes back: when nothing is in flight, Y keeps back at most `threshold` receives it has not posted and at
+ * most notify - 1 credits it has not told (or X's last packet left it preserve credits or more: remote_cc > preserve).
+ * With depth >= preserve + threshold + notify - 1, X has at least preserve credits, so its backlog drains and its R3 data
+ * flows.  params.c forces the parameters into these inequalities.
+ *
+ * Bound on what a peer can make this process hold: see docs/flow-control.md.
+ */
+#include <endian.h>
+
+#include "cmpi/pm_via/via.h"
+
+enum { CREDIT_BYTE = 255 };
+
+/* ---- receives ----------------------------------------------------------------------------------------------------- */
+
+bool via_recv_post(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	v->owner = proc;
+	v->kind = VIA_VBUF_RECV;
+	via_vbuf_segment(v, VIP_CONTROL_OP_SENDRECV | VIP_CONTROL_POOL, v->small, v->handle, VIA_SMALL);
+	if (via_unlikely(VipPostRecv(proc->vi, &v->desc, v->handle) != VIP_SUCCESS)) {
+		via_vbuf_give(proc->cmpi, v);
+		via_conn_fail(proc, "a receive was refused");
+		return false;
+	}
+	proc->cmpi->recv_due -= proc->preposts < proc->base;
+	proc->preposts++;
+	return true;
+}
+
+/* A posted receive has completed: its vbuf is the caller's, and the connection is owed one unless it has more than its own. */
+static inline void recv_taken(struct cmpi_proc *proc)
+{
+	proc->preposts--;
+	proc->cmpi->recv_due += proc->preposts < proc->base;
+}
+
+/* Receives that should be posted now. */
+static inline uint32_t wanted(const struct cmpi_proc *proc)
+{
+	const struct via_params *p = &proc->cmpi->params;
+	uint32_t extra = proc->expected < p->rendezvous_extra ? proc->expected : p->rendezvous_extra;
+
+	return proc->fresh ? p->initial : proc->base + extra;
+}
+
+/* Posts what is missing, each one a credit for the peer.  What the connection owns is always there or held by a handler. */
+void via_flow_refill(struct cmpi_proc *proc)
+{
+	struct cmpi *c = proc->cmpi;
+	uint32_t want = wanted(proc);
+
+	while (proc->preposts < want) {
+		bool owned = proc->preposts < proc->base;
+		struct via_vbuf *v = owned ? via_vbuf_pop(c) : via_vbuf_take(c);
+
+		if (!v && owned && via_vbuf_grow(c, false))
+			v = via_vbuf_pop(c);
+		if (!v || !via_recv_post(proc, v))
+			return;
+		proc->local_credit++;
+	}
+}
+
+/* Before the VI connects: the reserved NOOP receives and the first credits, which the peer knows from our address. */
+void via_flow_init(struct cmpi_proc *proc)
+{
+	const struct via_params *p = &proc->cmpi->params;
+
+	proc->remote_credit = 0;
+	proc->local_credit = 0;
+	proc->next_out = proc->next_in = 1;
+	proc->remote_cc = CREDIT_BYTE;
+	proc->noops_sent = proc->noops_acked = proc->noops_in = 0;
+	proc->preposts = 0;
+	proc->base = (uint16_t)(p->depth + p->noop_extra);
+	proc->fresh = true;
+	proc->expected = 0;
+	proc->bye_in = proc->bye_out = false;
+	proc->packet_no_out = proc->packet_no_in = 0;
+	proc->eager_sent = proc->eager_consumed = proc->consumed = 0;
+	via_flow_refill(proc);
+	proc->granted = p->initial - p->noop_extra;
+	proc->local_credit = 0;
+}
+
+/* Rule (1); true also while a connection is being taken down. */
+bool via_flow_holds(const struct cmpi_proc *proc)
+{
+	if (proc->state != VIA_CONN_CONNECTED && proc->state != VIA_CONN_CONNECTING)
+		return true;
+	return proc->preposts == proc->cmpi->params.noop_extra + proc->granted + proc->local_credit;
+}
+
+/* ---- sends -------------------------------------------------------------------------------------------------------- */
+
+static void reaped(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	uint32_t status = v->desc.CS.Status & VIP_STATUS_ERROR_MASK;
+
+	proc->sends_posted--;
+	if (via_unlikely(status))
+		via_conn_send_failed(proc, v, status);
+	if (v->kind == VIA_VBUF_RMA)
+		via_rma_done(v, status);
+	else
+		via_vbuf_give(proc->cmpi, v);
+}
+
+static void sending(struct cmpi_proc *proc)
+{
+	if (proc->in_sending)
+		return;
+	proc->in_sending = true;
+	proc->next_sending = proc->cmpi->sending;
+	proc->cmpi->sending = proc;
+}
+
+void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	VIP_DESCRIPTOR *done;
+
+	if (via_unlikely(VipPostSend(proc->vi, &v->desc, v->handle) != VIP_SUCCESS)) {
+		v->desc.CS.Status = VIP_STATUS_DONE | VIP_STATUS_FORMAT_ERROR;
+		proc->sends_posted++;
+		reaped(proc, v);
+		return;
+	}
+	/* The usual end: the message has left already, and nothing was before it. */
+	if (via_likely(!proc->sends_posted++ && VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
+		reaped(proc, v);
+	else
+		sending(proc);
+}
+
+int via_send_reap_one(struct cmpi_proc *proc)
+{
+	VIP_DESCRIPTOR *done;
+	int n = 0;
+
+	while (proc->sends_posted && VipSendDone(proc->vi, &done) != VIP_NOT_DONE) {
+		reaped(proc, (struct via_vbuf *)done);
+		n++;
+	}
+	return n;
+}
+
+int via_send_reap(struct cmpi *c)
+{
+	struct cmpi_proc *proc = c->sending;
+	int n = 0;
+
+	c->sending = NULL;
+	while (proc) {
+		struct cmpi_proc *next = proc->next_sending;
+
+		proc->in_sending = false;
+		n += via_send_reap_one(proc);
+		if (proc->sends_posted)
+			sending(proc);
+		if (proc->rma_head || proc->state == VIA_CONN_CLOSING)
+			via_flow_push(proc);
+		proc = next;
+	}
+	return n;
+}
+
+/* The 8 bytes of a header, in one store: the NIC reads them back right away. */
+static inline void header_fill(struct cmpi_proc *proc, struct via_header *header, uint32_t type_tag, uint32_t id)
+{
+	uint32_t credit = proc->local_credit, mine = proc->remote_credit;
+	uint64_t word;
+
+	if (via_unlikely(credit > CREDIT_BYTE))
+		credit = CREDIT_BYTE;
+	if (via_unlikely(mine > CREDIT_BYTE))
+		mine = CREDIT_BYTE;
+	proc->local_credit = (uint16_t)(proc->local_credit - credit);
+	proc->granted += credit;
+	word = type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48;
+	word = htole64(word);
+	memcpy(header, &word, sizeof(word));
+}
+
+/* Credit there is: fills in the header now, not when the packet was queued, and posts. */
+void via_flow_post(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	struct via_header *header = via_vbuf_packet(v);
+	uint16_t word;
+
+	VIA_ASSERT(proc->remote_credit);
+	memcpy(&word, header, sizeof(word));
+	header_fill(proc, header, le16toh(word), proc->next_out++);
+	proc->remote_credit--;
+	v->kind = VIA_VBUF_SEND;
+	via_send_post(proc, v);
+}
+
+void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_queue *q = &proc->backlog;
+
+	v->desc.CS.Next.Address = NULL;
+	if (q->head)
+		q->tail->desc.CS.Next.Address = v;
+	else
+		q->head = v;
+	q->tail = v;
+	q->len++;
+	VIA_COUNT(c, credit_stalls);
+	if (q->len > *c->count.backlog_max)
+		*c->count.backlog_max = q->len;
+}
+
+void via_flow_drain(struct cmpi_proc *proc)
+{
+	struct via_queue *q = &proc->backlog;
+	struct via_vbuf *v;
+
+	while (proc->remote_credit && (v = q->head) != NULL) {
+		q->head = v->desc.CS.Next.Address;
+		q->len--;
+		via_flow_post(proc, v);
+	}
+}
+
+/* ---- NOOPs -------------------------------------------------------------------------------------------------------- */
+
+/* May another packet without credit go to the peer? */
+static inline bool noop_allowed(const struct cmpi_proc *proc)
+{
+	/* what the peer has reserved for us: its noop_extra, from its address */
+	return (uint8_t)(proc->noops_sent - proc->noops_acked) < proc->address.noop_extra;
+}
+
+/* A NOOP, when one may go; `tag` says whether it says BYE too. */
+static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
+{
+	struct via_noop *noop;
+	struct via_vbuf *v;
+
+	if (!noop_allowed(proc)) {
+		VIA_COUNT(proc->cmpi, noops_held);
+		return false;
+	}
+	v = via_packet_new_sure(proc, VIA_PKT_NOOP, sizeof(*noop));
+	if (!v)
+		return false;
+	noop = via_vbuf_packet(v);
+	noop->consumed = proc->consumed;
+	noop->reserved = 0;
+	proc->noops_sent++;
+	VIA_COUNT(proc->cmpi, noops_sent);
+	header_fill(proc, &noop->header, VIA_PKT_NOOP | tag << 8, 0);
+	v->kind = VIA_VBUF_SEND;
+	via_send_post(proc, v);
+	return true;
+}
+
+/* Sends credit that has nothing to ride on, when it is much or the peer is starved.  Ahead of the backlog. */
+void via_flow_noop(struct cmpi_proc *proc)
+{
+	const struct via_params *p = &proc->cmpi->params;
+
+	if (via_likely(proc->local_credit < p->notify) || proc->state != VIA_CONN_CONNECTED)
+		return;
+	if (proc->local_credit >= p->dynamic || proc->remote_cc <= p->preserve)
+		noop_send(proc, 0);
+}
+
+/* The last packet to a peer: takes a credit, or for want of one a NOOP's place.  False: not now. */
+bool via_flow_bye(struct cmpi_proc *proc)
+{
+	struct via_vbuf *v;
+
+	if (proc->remote_credit) {
+		v = via_packet_new_sure(proc, VIA_PKT_BYE, sizeof(struct via_header));
+		if (!v)
+			return false;
+		proc->bye_out = true;
+		via_flow_post(proc, v);
+		return true;
+	}
+	proc->bye_out = noop_send(proc, VIA_NOOP_BYE);
+	return proc->bye_out;
+}
+
+/* ---- arrivals ------------------------------------------------------------------------------------------------------ */
+
+static inline bool acknowledged(struct cmpi_proc *proc, uint8_t ack)
+{
+	if ((uint8_t)(proc->noops_sent - ack) > (uint8_t)(proc->noops_sent - proc->noops_acked))
+		return false;
+	proc->noops_acked = ack;
+	return true;
+}
+
+/* What a header says about credit; false when that cannot be. */
+static inline bool credit_in(struct cmpi_proc *proc, const struct via_header *header)
+{
+	enum { CREDIT_LIMIT = 2048 }; /* more receives than a work queue has */
+
+	if (via_unlikely(!acknowledged(proc, header->noop_ack)))
+		return false;
+	proc->remote_cc = header->remote_credit;
+	if (via_unlikely(!via_live(proc)))
+		return true;
+	proc->remote_credit = (uint16_t)(proc->remote_credit + header->vbuf_credit);
+	if (via_unlikely(proc->remote_credit > CREDIT_LIMIT))
+		return false;
+	if (via_unlikely(proc->backlog.head != NULL))
+		via_flow_drain(proc);
+	if (via_unlikely(proc->send_head || proc->state == VIA_CONN_CLOSING))
+		via_flow_push(proc);
+	return true;
+}
+
+/*
+ * A receive has completed, well or not, and is off the accounts; what it holds is the caller's business.
+ */
+void via_flow_taken(struct cmpi_proc *proc)
+{
+	recv_taken(proc);
+}
+
+/*
+ * A credited packet has arrived: posts new receives when enough were used up, takes the credit it carries.  False: the
+ * peer broke the protocol.
+ */
+bool via_flow_credited(struct cmpi_proc *proc, const struct via_header *header)
+{
+	recv_taken(proc);
+	if (via_unlikely(header->id != proc->next_in || !proc->granted))
+		return false;
+	proc->next_in++;
+	proc->granted--;
+	proc->fresh = false;
+	if (header->type == VIA_PKT_R3_DATA && proc->expected)
+		proc->expected--;
+	via_flow_replace(proc);
+	return credit_in(proc, header);
+}
+
+/* Posts new receives when more than `threshold` were used up. */
+void via_flow_replace(struct cmpi_proc *proc)
+{
+	if (via_unlikely(proc->preposts + proc->cmpi->params.threshold < wanted(proc)) && via_live(proc))
+		via_flow_refill(proc);
+}
+
+/* A NOOP: its vbuf is posted again before anything else, and gives the peer no credit. */
+bool via_flow_noop_in(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v)
+{
+	recv_taken(proc);
+	proc->noops_in++;
+	VIA_COUNT(proc->cmpi, noops_received);
+	if (!via_recv_post(proc, v))
+		return false;
+	return header->id == 0 && credit_in(proc, header);
+}
+
+/* ---- the flow list: connections with something to push that needs no packet of theirs to arrive -------------------- */
+
+void via_flow_push(struct cmpi_proc *proc)
+{
+	struct cmpi *c = proc->cmpi;
+
+	if (proc->in_flow)
+		return;
+	proc->in_flow = true;
+	proc->next_flow = NULL;
+	if (c->flow)
+		c->flow_tail->next_flow = proc;
+	else
+		c->flow = proc;
+	c->flow_tail = proc;
+}
+
+/* One round: each pushes what it can; returns how many packets and descriptors left. */
+int via_flow_run(struct cmpi *c)
+{
+	struct cmpi_proc *proc = c->flow;
+	int n = 0;
+
+	c->flow = NULL;
+	while (proc) {
+		struct cmpi_proc *next = proc->next_flow;
+
+		proc->in_flow = false;
+		if (via_live(proc)) {
+			if (proc->rma_head)
+				n += via_rma_push(proc);
+			if (proc->send_head)
+				n += via_rndv_push(proc);
+			if (proc->state == VIA_CONN_CLOSING)
+				via_conn_close_step(proc);
+		}
+		proc = next;
+	}
+	return n;
+}

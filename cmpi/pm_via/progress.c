@@ -1,0 +1,201 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Progress: one pass over everything that may have happened, in the order of the C-MPI device check: arrived packets, then
+ * completed sends, connections, the flow list, completions owed to the user.  Receives are always polled, whatever the
+ * caller waits for (deadlock case 8).
+ *
+ * A handler runs after its packet has left all queues and before its vbuf is used again, so it may call cmpi_progress:
+ * later packets of the peer are then handled inside, and the order in which handlers *begin* is still that of the sends.
+ * With several threads, one at a time is in here; another's call returns 0 at once.
+ */
+#include "cmpi/pm_via/via.h"
+
+enum { PASS_PACKETS = 64 }; /* packets of one pass */
+
+/* One word per thread; its address names the thread. */
+static _Thread_local char thread_name;
+
+/* Everything that is not an active message.  `data` may lie where the peer can write: the fixed part is copied first. */
+static __attribute__((noinline)) bool dispatch(struct cmpi_proc *proc, const struct via_header *header, const uint8_t *data,
+                                               size_t len)
+{
+	union {
+		struct via_eager_start eager;
+		struct via_rendezvous_start start;
+		struct via_rendezvous_reply reply;
+		struct via_r3_data r3;
+		struct via_finish finish;
+		struct via_atomic_request request;
+		struct via_atomic_reply answer;
+	} p;
+	static const uint8_t fixed[VIA_PKT_COUNT] = {
+#define X(name, credited, size) [VIA_PKT_##name] = size,
+		VIA_PACKET_LIST(X)
+#undef X
+	};
+	size_t size = fixed[header->type];
+
+	if (len < size)
+		return false;
+	memcpy(&p, data, size);
+	switch (header->type) {
+	case VIA_PKT_EAGER_START:
+		return via_eager_start(proc, &p.eager.envelope, data + size, len - size);
+	case VIA_PKT_EAGER_NEXT:
+		return via_eager_next(proc, data + size, len - size);
+	case VIA_PKT_RENDEZVOUS_START:
+		return via_rndv_start(proc, &p.start);
+	case VIA_PKT_RENDEZVOUS_REPLY:
+		return via_rndv_reply(proc, &p.reply);
+	case VIA_PKT_R3_DATA:
+		return via_r3_data(proc, p.r3.rreq, data + size, len - size);
+	case VIA_PKT_RPUT_FINISH:
+		return via_rput_finish(proc, p.finish.req);
+	case VIA_PKT_RGET_FINISH:
+		return via_rget_finish(proc, p.finish.req);
+	case VIA_PKT_ATOMIC_REQUEST:
+		return via_atomic_request(proc, &p.request);
+	case VIA_PKT_ATOMIC_REPLY:
+		return via_atomic_reply(proc, &p.answer);
+	case VIA_PKT_BYE:
+		proc->bye_in = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline void am(struct cmpi *c, struct cmpi_proc *proc, unsigned tag, uint8_t *data, size_t len)
+{
+	VIA_COUNT(c, am_received);
+	if (via_unlikely(!c->am || c->closing))
+		return;
+	via_unlock(c);
+	c->am(c->arg, proc, tag, data + sizeof(struct via_header), len - sizeof(struct via_header));
+	via_lock(c);
+}
+
+/* A NOOP: no credit, no sequence number, nothing to hand on.  The vbuf is posted again. */
+static __attribute__((noinline)) bool uncredited(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v,
+                                                 size_t len)
+{
+	struct via_noop noop;
+
+	memcpy(&noop, v->small, sizeof(noop));
+	if (!via_flow_noop_in(proc, header, v))
+		return false;
+	proc->eager_consumed = noop.consumed;
+	if (header->tag == VIA_NOOP_BYE)
+		proc->bye_in = true;
+	return len == sizeof(noop);
+}
+
+/* A packet that cannot be one. */
+static __attribute__((noinline)) void broken(struct cmpi_proc *proc, unsigned type, size_t len)
+{
+	via_conn_fail(proc, "it broke the protocol (packet type %u of %zu bytes)", type, len);
+}
+
+/* The packet in `v`, which is given back or posted again. */
+static inline void packet(struct cmpi *c, struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	uint32_t status = v->desc.CS.Status, len = v->desc.CS.Length;
+	uint8_t *data = v->small;
+	struct via_header header;
+	bool good = false;
+
+	if (status & VIP_STATUS_POOL)
+		data = v->desc.DS[1].Local.Data.Address;
+	memcpy(&header, data, sizeof(header));
+	if (via_unlikely(header.type == VIA_PKT_NOOP) && !(status & VIP_STATUS_POOL)) {
+		if (!uncredited(proc, &header, v, len))
+			broken(proc, header.type, len);
+		return;
+	}
+	if (via_likely(len >= sizeof(header) && header.type < VIA_PKT_COUNT))
+		good = via_flow_credited(proc, &header);
+	else
+		via_flow_taken(proc);
+	if (via_likely(good && header.type == VIA_PKT_AM))
+		am(c, proc, header.tag, data, len);
+	else if (via_unlikely(!good || !dispatch(proc, &header, data, len)))
+		broken(proc, header.type, len);
+	if (status & VIP_STATUS_POOL)
+		VipxGiveBuffer(c->nic, data);
+	via_vbuf_give(c, v);
+	via_flow_replace(proc);
+}
+
+/* The receive `v` has completed. */
+static inline void arrived(struct cmpi *c, struct via_vbuf *v)
+{
+	struct cmpi_proc *proc = v->owner;
+
+	if (via_unlikely(proc->state == VIA_CONN_CONNECTING))
+		via_conn_poll(proc);
+	if (via_unlikely(v->desc.CS.Status & VIP_STATUS_ERROR_MASK || proc->state > VIA_CONN_BREAKING)) {
+		via_conn_flushed(proc, v);
+		return;
+	}
+	packet(c, proc, v);
+	via_flow_noop(proc);
+	VIA_ASSERT(via_flow_holds(proc));
+}
+
+/* Takes packets off the completion queue; *empty: none is left. */
+static inline int packets(struct cmpi *c, bool *empty)
+{
+	VIP_VI_HANDLE vi;
+	VIP_BOOLEAN receive;
+	VIP_DESCRIPTOR *desc;
+	int n;
+
+	for (n = 0; n < PASS_PACKETS; n++) {
+		if (VipCQDone(c->cq, &vi, &receive) != VIP_SUCCESS) {
+			*empty = true;
+			return n;
+		}
+		desc = NULL;
+		if (via_likely(VipRecvDone(vi, &desc) != VIP_NOT_DONE && desc))
+			arrived(c, (struct via_vbuf *)desc);
+	}
+	*empty = false;
+	return n;
+}
+
+/* One pass, under the lock. */
+int via_progress(struct cmpi *c)
+{
+	bool empty;
+	int n = packets(c, &empty);
+
+	if (c->sending)
+		n += via_send_reap(c);
+	if (via_unlikely(c->connecting || VipxConnectEpoch(c->nic) != c->epoch))
+		n += via_conn_progress(c);
+	while (via_unlikely(c->flow != NULL) && via_flow_run(c))
+		n++;
+	if (via_unlikely(c->done != NULL))
+		n += via_completion_run(c);
+	if (via_unlikely(c->lost != NULL))
+		n += via_conn_report(c, empty);
+	return n;
+}
+
+int cmpi_progress(struct cmpi *c)
+{
+	const void *owner;
+	int n = 0;
+
+	if (via_likely(!c->threads))
+		return via_progress(c);
+	via_lock(c);
+	owner = c->progress_owner;
+	if (!owner || owner == &thread_name) {
+		c->progress_owner = &thread_name;
+		n = via_progress(c);
+		c->progress_owner = owner;
+	}
+	via_unlock(c);
+	return n;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote memory access: put and get as RDMA descriptors on the peer's VI, in pieces of at most the VI's transfer size.
+ *
+ * Ranges and rights are checked here against the peer's key, because a descriptor that the peer's NIC refuses breaks the
+ * VI.  The send queue holds at most QUEUE_DESCS of these; operations with more to post wait in order at the connection.
+ */
+#include <string.h>
+
+#include "cmpi/pm_via/via.h"
+
+enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192 };
+
+/* ---- operations ------------------------------------------------------------------------------------------------------ */
+
+static struct via_rma *op_alloc(struct cmpi *c)
+{
+	struct via_rma *rma = c->free_rmas;
+
+	if (rma) {
+		c->free_rmas = (struct via_rma *)rma->completion.next;
+		return rma;
+	}
+	if (c->nrmas >= TOTAL_OPS)
+		return NULL;
+	c->nrmas++;
+	return via_chunk(c, sizeof(*rma));
+}
+
+static void op_free(struct cmpi *c, struct via_completion *completion)
+{
+	struct via_rma *rma = (struct via_rma *)completion;
+
+	if (rma->own)
+		via_dreg_deregister(c, rma->own);
+	rma->own = NULL;
+	completion->next = c->free_rmas ? &c->free_rmas->completion : NULL;
+	c->free_rmas = rma;
+}
+
+/* An operation on `len` bytes at `local`, registered on the way; NULL: AGAIN. */
+struct via_rma *via_rma_new(struct cmpi_proc *proc, uint16_t control, const void *local, size_t len)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_rma *rma = proc->rma_ops < PEER_OPS ? op_alloc(c) : NULL;
+
+	if (!rma)
+		return NULL;
+	*rma = (struct via_rma){
+		.completion.free = op_free,
+		.proc = proc,
+		.local = (uintptr_t)local,
+		.left = len,
+		.control = (uint8_t)control,
+	};
+	rma->own = via_dreg_register(c, rma->local, len, CMPI_ACCESS_LOCAL);
+	if (!rma->own) {
+		op_free(c, &rma->completion);
+		return NULL;
+	}
+	rma->local_handle = rma->own->key.handle;
+	return rma;
+}
+
+static void finish(struct via_rma *rma, int err)
+{
+	struct cmpi *c = rma->proc->cmpi;
+
+	rma->proc->rma_ops--;
+	rma->complete = true;
+	rma->completion.err = err;
+	if (rma->then) {
+		rma->then(rma, err);
+		op_free(c, &rma->completion);
+	} else if (!rma->held) {
+		via_completion_push(c, &rma->completion, err);
+	}
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------------ */
+
+static void post_piece(struct via_rma *rma, struct via_vbuf *v, size_t len)
+{
+	VIP_DESCRIPTOR *desc = &v->desc;
+
+	desc->CS.SegCount = 2;
+	desc->CS.Control = rma->control;
+	desc->CS.Length = (VIP_UINT32)len;
+	desc->DS[0].Remote.Data.AddressBits = rma->remote;
+	desc->DS[0].Remote.Handle = rma->remote_handle;
+	desc->DS[0].Remote.Reserved = 0;
+	desc->DS[1].Local.Data.AddressBits = rma->local;
+	desc->DS[1].Local.Handle = rma->local_handle;
+	desc->DS[1].Local.Length = (VIP_UINT32)len;
+	v->kind = VIA_VBUF_RMA;
+	v->owner = rma;
+	rma->local += len;
+	rma->remote += len;
+	rma->left -= len;
+	rma->posted++;
+	rma->proc->rma_descs++;
+	via_send_post(rma->proc, v);
+}
+
+static void unlink_head(struct cmpi_proc *proc)
+{
+	proc->rma_head = (struct via_rma *)proc->rma_head->completion.next;
+}
+
+/* Posts what the send queue takes; returns how many descriptors.  The rest goes on when some complete (via_send_reap). */
+int via_rma_push(struct cmpi_proc *proc)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_rma *rma;
+	int n = 0;
+
+	while ((rma = proc->rma_head) != NULL && proc->rma_descs < QUEUE_DESCS && via_live(proc)) {
+		struct via_vbuf *v = via_vbuf_take(c);
+		size_t len = rma->left < c->max_transfer ? rma->left : c->max_transfer;
+
+		if (!v) {
+			via_flow_push(proc);
+			break;
+		}
+		if (len == rma->left)
+			unlink_head(proc);
+		post_piece(rma, v, len);
+		n++;
+	}
+	return n;
+}
+
+/* A descriptor has completed. */
+void via_rma_done(struct via_vbuf *v, uint32_t status)
+{
+	struct via_rma *rma = v->owner;
+
+	rma->posted--;
+	rma->proc->rma_descs--;
+	via_vbuf_give(rma->proc->cmpi, v);
+	if (status && !rma->completion.err)
+		rma->completion.err = status & (VIP_STATUS_PROTECTION_ERROR | VIP_STATUS_RDMA_PROT_ERROR) ? CMPI_PROTECTION
+		                                                                                           : CMPI_TRANSPORT;
+	if (!rma->posted && !rma->left)
+		finish(rma, rma->completion.err);
+}
+
+/* The connection is down, its queue empty: what was not posted fails. */
+void via_rma_fail(struct cmpi_proc *proc)
+{
+	struct via_rma *rma;
+
+	while ((rma = proc->rma_head) != NULL) {
+		unlink_head(proc);
+		rma->left = 0;
+		rma->completion.err = CMPI_TRANSPORT;
+		if (!rma->posted)
+			finish(rma, CMPI_TRANSPORT);
+	}
+}
+
+void via_rma_start(struct via_rma *rma)
+{
+	struct cmpi_proc *proc = rma->proc;
+
+	proc->rma_ops++;
+	rma->completion.next = NULL;
+	if (proc->rma_head)
+		proc->rma_tail->completion.next = &rma->completion;
+	else
+		proc->rma_head = rma;
+	proc->rma_tail = rma;
+	if (via_live(proc))
+		via_rma_push(proc);
+}
+
+/* ---- put and get ------------------------------------------------------------------------------------------------------- */
+
+struct transfer {
+	uint64_t local, remote;
+	size_t len;
+	const struct cmpi_reg *reg;
+	const struct cmpi_key *key;
+	unsigned access;
+	cmpi_done_fn *done;
+	void *arg;
+};
+
+static bool inside(const struct cmpi_key *key, uint64_t addr, size_t len)
+{
+	return addr >= key->base && len <= key->len && addr - key->base <= key->len - len;
+}
+
+/* Connects on first use.  A closing connection takes no new operations. */
+static int ready(struct cmpi_proc *proc)
+{
+	if (via_likely(proc->state == VIA_CONN_CONNECTED || proc->state == VIA_CONN_CONNECTING))
+		return CMPI_OK;
+	if (proc->state != VIA_CONN_IDLE && proc->state != VIA_CONN_CLOSED)
+		return CMPI_TRANSPORT;
+	return via_conn_start(proc);
+}
+
+/* CMPI_OK with *out NULL: queued, `done` will run from progress. */
+static int start(struct cmpi_proc *proc, const struct transfer *t, struct via_rma **out)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_rma *rma;
+	int err = ready(proc);
+
+	if (err != CMPI_OK)
+		return err;
+	rma = proc->rma_ops < PEER_OPS ? op_alloc(c) : NULL;
+	if (!rma)
+		return CMPI_AGAIN;
+	*rma = (struct via_rma){
+		.completion = {.done = t->done, .arg = t->arg, .free = op_free},
+		.proc = proc,
+		.local = t->local,
+		.remote = t->remote,
+		.remote_handle = t->key->handle,
+		.left = t->len,
+		.control = t->access == CMPI_ACCESS_REMOTE_WRITE ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD,
+		.held = true,
+	};
+	if (!t->reg)
+		t = NULL, rma->own = via_dreg_register(c, rma->local, rma->left, CMPI_ACCESS_LOCAL);
+	if (!t && !rma->own) {
+		op_free(c, &rma->completion);
+		return CMPI_RESOURCE;
+	}
+	rma->local_handle = t ? t->reg->key.handle : rma->own->key.handle;
+	via_rma_start(rma);
+	rma->held = false;
+	*out = rma->complete ? rma : NULL;
+	return CMPI_OK;
+}
+
+static int self_copy(struct cmpi *c, const struct transfer *t)
+{
+	void *local = (void *)(uintptr_t)t->local, *remote = (void *)(uintptr_t)t->remote;
+
+	if (!via_dreg_check(c, t->key->handle, t->remote, t->len, t->access))
+		return CMPI_PROTECTION;
+	if (t->access == CMPI_ACCESS_REMOTE_WRITE)
+		memmove(remote, local, t->len);
+	else
+		memmove(local, remote, t->len);
+	return CMPI_OK;
+}
+
+static void count(struct cmpi *c, const struct transfer *t)
+{
+	if (t->access == CMPI_ACCESS_REMOTE_WRITE) {
+		VIA_COUNT(c, puts);
+		VIA_COUNT_ADD(c, put_bytes, t->len);
+	} else {
+		VIA_COUNT(c, gets);
+		VIA_COUNT_ADD(c, get_bytes, t->len);
+	}
+}
+
+static int transfer(struct cmpi_proc *proc, const struct transfer *t)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_rma *complete = NULL;
+	int err, result = CMPI_OK;
+
+	if (!(t->key->access & t->access) || !inside(t->key, t->remote, t->len) ||
+	    (t->reg && !inside(&t->reg->key, t->local, t->len)))
+		return CMPI_PROTECTION;
+	via_lock(c);
+	if (!t->len)
+		err = CMPI_OK;
+	else if (proc->self)
+		err = self_copy(c, t);
+	else
+		err = start(proc, t, &complete);
+	if (err == CMPI_OK)
+		count(c, t);
+	else if (err == CMPI_AGAIN)
+		VIA_COUNT(c, again);
+	if (complete) {
+		result = complete->completion.err;
+		op_free(c, &complete->completion);
+	}
+	via_unlock(c);
+	if (err == CMPI_OK && (complete || !t->len || proc->self) && t->done)
+		t->done(t->arg, result);
+	return err;
+}
+
+int cmpi_put(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key,
+             size_t len, cmpi_done_fn *done, void *arg)
+{
+	return transfer(proc, &(struct transfer){(uintptr_t)src, dst, len, local, key, CMPI_ACCESS_REMOTE_WRITE, done, arg});
+}
+
+int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key,
+             size_t len, cmpi_done_fn *done, void *arg)
+{
+	return transfer(proc, &(struct transfer){(uintptr_t)dst, src, len, local, key, CMPI_ACCESS_REMOTE_READ, done, arg});
+}
+
+size_t cmpi_rdma_max(const struct cmpi *c)
+{
+	return c->max_transfer;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rendezvous: how the data of a long matched message travels once both sides are known.
+ *
+ *	R3	request, reply, data in packets: for what cannot be registered, and for short or empty messages
+ *	RPUT	request, reply with the receiver's memory, RDMA write, RPUT_FINISH
+ *	RGET	request with the sender's memory, RDMA read, RGET_FINISH
+ *
+ * The sender asks, the receiver's reply is authoritative; a side that cannot register its memory goes down to R3.
+ */
+#include "cmpi/pm_via/via.h"
+
+enum { OPEN_MAX = 65536 }; /* messages of one peer in progress, at most: bounds the records at the receiver */
+
+static void *packet_sure(struct cmpi_proc *proc, enum via_packet_type type, size_t len, struct via_vbuf **v)
+{
+	*v = proc->state > VIA_CONN_CLOSING ? NULL : via_packet_new_sure(proc, type, len);
+	return *v ? via_vbuf_packet(*v) : NULL;
+}
+
+static void send_finish(struct cmpi_proc *proc, enum via_packet_type type, uint64_t req)
+{
+	struct via_vbuf *v;
+	struct via_finish *p = packet_sure(proc, type, sizeof(*p), &v);
+
+	if (!p)
+		return;
+	p->req = req;
+	via_flow_send(proc, v);
+}
+
+/* ---- sender: request -------------------------------------------------------------------------------------------------------- */
+
+/* The protocol to ask for; registers the buffer when the receiver is to read it. */
+static int choose(struct via_send *send)
+{
+	struct cmpi *c = send->proc->cmpi;
+	uint64_t len = send->envelope.data_length;
+
+	if (!len || len < c->params.r3_threshold)
+		return VIA_PROTO_R3;
+	if (c->params.protocol != VIA_PROTO_RGET)
+		return c->params.protocol;
+	send->reg = via_dreg_register(c, (uintptr_t)send->buf, (size_t)len, CMPI_ACCESS_REMOTE_READ);
+	return send->reg ? VIA_PROTO_RGET : VIA_PROTO_R3;
+}
+
+int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_rendezvous_start *p;
+	struct via_vbuf *v;
+
+	if (proc->messages > OPEN_MAX || proc->backlog.len >= c->params.backlog_max)
+		return CMPI_AGAIN;
+	v = via_packet_new(c, VIA_PKT_RENDEZVOUS_START, sizeof(*p), false);
+	if (!v)
+		return CMPI_AGAIN;
+	send->envelope.sreq = via_handle_create(c, VIA_HANDLE_SEND, proc, send);
+	if (!send->envelope.sreq) {
+		via_packet_drop(c, v);
+		return CMPI_AGAIN;
+	}
+	send->asked = (uint8_t)choose(send);
+	p = via_vbuf_packet(v);
+	p->envelope = send->envelope;
+	p->protocol = send->asked;
+	p->buffer = send->reg ? send->reg->key.base : 0;
+	p->handle = send->reg ? send->reg->key.handle : 0;
+	via_flow_send(proc, v);
+	return CMPI_OK;
+}
+
+/* ---- sender: reply and data --------------------------------------------------------------------------------------------------- */
+
+static void r3_start(struct via_send *send)
+{
+	struct cmpi_proc *proc = send->proc;
+
+	VIA_COUNT(proc->cmpi, rndv_r3);
+	if (send->asked != VIA_PROTO_R3)
+		VIA_COUNT(proc->cmpi, rndv_downgraded);
+	if (!send->envelope.data_length) {
+		via_send_done(send, CMPI_OK);
+		return;
+	}
+	send->next = NULL;
+	if (proc->send_head)
+		proc->send_tail->next = send;
+	else
+		proc->send_head = send;
+	proc->send_tail = send;
+	via_flow_push(proc);
+}
+
+/* Data is written: tells the receiver. */
+static void rput_written(struct via_rma *rma, int err)
+{
+	struct via_send *send = rma->completion.arg;
+
+	if (err == CMPI_OK)
+		send_finish(send->proc, VIA_PKT_RPUT_FINISH, send->rreq);
+	via_send_done(send, err);
+}
+
+static void rput_start(struct via_send *send, const struct via_rendezvous_reply *p)
+{
+	struct cmpi_proc *proc = send->proc;
+	struct via_rma *rma = via_rma_new(proc, VIP_CONTROL_OP_RDMAWRITE, send->buf, (size_t)send->envelope.data_length);
+
+	if (!rma) {
+		r3_start(send);
+		return;
+	}
+	rma->remote = p->buffer;
+	rma->remote_handle = p->handle;
+	rma->then = rput_written;
+	rma->completion.arg = send;
+	VIA_COUNT(proc->cmpi, rndv_rput);
+	via_rma_start(rma);
+}
+
+bool via_rndv_reply(struct cmpi_proc *proc, const struct via_rendezvous_reply *p)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_send *send = via_handle_lookup(c, VIA_HANDLE_SEND, proc, p->sreq);
+
+	if (!send || (p->protocol != VIA_PROTO_R3 && p->protocol != VIA_PROTO_RPUT))
+		return false;
+	proc->eager_consumed = p->consumed;
+	via_handle_destroy(c, p->sreq);
+	send->rreq = p->rreq;
+	if (p->protocol == VIA_PROTO_RPUT)
+		rput_start(send, p);
+	else
+		r3_start(send);
+	return true;
+}
+
+/* One packet of R3 data; false: no vbuf or buffer. */
+static bool r3_packet(struct cmpi_proc *proc, struct via_send *send)
+{
+	uint64_t left = send->envelope.data_length - send->offset;
+	size_t len = left < VIA_R3_BYTES ? (size_t)left : VIA_R3_BYTES;
+	struct via_vbuf *v = via_packet_new(proc->cmpi, VIA_PKT_R3_DATA, sizeof(struct via_r3_data) + len, false);
+	struct via_r3_data *p;
+
+	if (!v)
+		return false;
+	p = via_vbuf_packet(v);
+	p->rreq = send->rreq;
+	memcpy(p + 1, (const uint8_t *)send->buf + send->offset, len);
+	send->offset += len;
+	via_flow_send(proc, v);
+	return true;
+}
+
+/* Rule: R3 data flows while the credit is not below what control packets need.  In order; returns how many packets. */
+int via_rndv_push(struct cmpi_proc *proc)
+{
+	struct via_send *send;
+	int n = 0;
+
+	while ((send = proc->send_head) != NULL && proc->remote_credit >= proc->cmpi->params.preserve) {
+		if (!r3_packet(proc, send)) {
+			via_flow_push(proc); /* try again in the next pass */
+			break;
+		}
+		n++;
+		if (send->offset == send->envelope.data_length) {
+			proc->send_head = send->next;
+			via_send_done(send, CMPI_OK);
+		}
+	}
+	return n;
+}
+
+bool via_rget_finish(struct cmpi_proc *proc, uint64_t sreq)
+{
+	struct via_send *send = via_handle_lookup(proc->cmpi, VIA_HANDLE_SEND, proc, sreq);
+
+	if (!send || send->asked != VIA_PROTO_RGET)
+		return false;
+	via_handle_destroy(proc->cmpi, sreq);
+	VIA_COUNT(proc->cmpi, rndv_rget);
+	via_send_done(send, CMPI_OK);
+	return true;
+}
+
+/* ---- receiver ------------------------------------------------------------------------------------------------------------------ */
+
+static void reply(struct via_incoming *msg, uint32_t protocol)
+{
+	struct cmpi_proc *proc = msg->proc;
+	struct via_vbuf *v;
+	struct via_rendezvous_reply *p = packet_sure(proc, VIA_PKT_RENDEZVOUS_REPLY, sizeof(*p), &v);
+
+	if (!p)
+		return;
+	p->sreq = msg->envelope.sreq;
+	p->rreq = msg->rreq;
+	p->buffer = msg->reg ? msg->reg->key.base : 0;
+	p->handle = msg->reg ? msg->reg->key.handle : 0;
+	p->protocol = protocol;
+	p->consumed = proc->consumed;
+	p->reserved = 0;
+	via_flow_send(proc, v);
+	via_flow_noop(proc); /* the reply may wait; the credit for the data must not */
+}
+
+/* Packets of R3 data are expected: posts more receives for them. */
+static void accept_r3(struct via_incoming *msg)
+{
+	struct cmpi_proc *proc = msg->proc;
+	uint64_t packets = (msg->envelope.data_length + VIA_R3_BYTES - 1) / VIA_R3_BYTES;
+
+	proc->expected += packets < 65536 ? (uint32_t)packets : 65536;
+	if (via_live(proc))
+		via_flow_refill(proc);
+	reply(msg, VIA_PROTO_R3);
+	if (!packets) {
+		via_handle_destroy(proc->cmpi, msg->rreq);
+		via_incoming_done(msg, CMPI_OK);
+	}
+}
+
+static void rget_read(struct via_rma *rma, int err)
+{
+	struct via_incoming *msg = rma->completion.arg;
+
+	if (err == CMPI_OK)
+		send_finish(msg->proc, VIA_PKT_RGET_FINISH, msg->envelope.sreq);
+	via_incoming_done(msg, err);
+}
+
+/* Reads what the receive has room for; false: not possible now. */
+static bool accept_rget(struct via_incoming *msg)
+{
+	const struct via_recv *recv = msg->recv;
+	uint64_t len = msg->envelope.data_length < recv->size ? msg->envelope.data_length : recv->size;
+	struct via_rma *rma;
+
+	if (!len)
+		return false;
+	rma = via_rma_new(msg->proc, VIP_CONTROL_OP_RDMAREAD, recv->buf, (size_t)len);
+	if (!rma)
+		return false;
+	rma->remote = msg->buffer;
+	rma->remote_handle = msg->handle;
+	rma->then = rget_read;
+	rma->completion.arg = msg;
+	via_rma_start(rma);
+	return true;
+}
+
+static bool accept_rput(struct via_incoming *msg)
+{
+	uint64_t len = msg->envelope.data_length;
+
+	if (!len || len > msg->recv->size)
+		return false;
+	msg->reg = via_dreg_register(msg->proc->cmpi, (uintptr_t)msg->recv->buf, (size_t)len, CMPI_ACCESS_REMOTE_WRITE);
+	return msg->reg != NULL;
+}
+
+/* The message has its receive. */
+void via_rndv_accept(struct via_incoming *msg)
+{
+	struct cmpi_proc *proc = msg->proc;
+
+	if (msg->protocol == VIA_PROTO_RGET && accept_rget(msg))
+		return;
+	msg->rreq = via_handle_create(proc->cmpi, VIA_HANDLE_RECV, proc, msg);
+	if (!msg->rreq) {
+		via_conn_fail(proc, "too many messages in progress");
+		via_incoming_done(msg, CMPI_RESOURCE);
+		return;
+	}
+	if (msg->protocol == VIA_PROTO_RPUT && accept_rput(msg))
+		reply(msg, VIA_PROTO_RPUT);
+	else
+		accept_r3(msg);
+}
+
+bool via_rput_finish(struct cmpi_proc *proc, uint64_t rreq)
+{
+	struct via_incoming *msg = via_handle_lookup(proc->cmpi, VIA_HANDLE_RECV, proc, rreq);
+
+	if (!msg || !msg->reg)
+		return false;
+	via_handle_destroy(proc->cmpi, rreq);
+	via_incoming_done(msg, CMPI_OK);
+	return true;
+}
