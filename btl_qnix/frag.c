@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors, and what waits because C-MPI was out of resources.
+ *
+ * ob1 keeps what could not be sent in four lists.  The one of whole messages it retries from its own progress; the ones
+ * of control packets, receives and RDMA fragments only when some other operation calls back.  Sends complete at once
+ * here, without a callback, so a process that only receives could be left with an acknowledgement that nobody retries.
+ * Hence:
+ *  - a control packet (at most BTL_QNIX_SMALL bytes) that finds no vbuf is kept in its descriptor, a put or get that
+ *    cannot start is kept in its operation, and both are retried by progress;
+ *  - both are bounded by their free lists; when one is exhausted, that many callbacks are due, and ob1 retries then.
+ */
+#include "btl_qnix/btl_qnix.h"
+
+static void frag_construct(struct btl_qnix_frag *frag)
+{
+	frag->base.des_segments = &frag->segment;
+	frag->base.des_segment_count = 1;
+	frag->place = BTL_QNIX_NOWHERE;
+}
+
+OBJ_CLASS_INSTANCE(btl_qnix_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
+OBJ_CLASS_INSTANCE(btl_qnix_op_t, opal_free_list_item_t, NULL, NULL);
+
+struct btl_qnix_frag *btl_qnix_frag_take(void)
+{
+	return (struct btl_qnix_frag *)opal_free_list_get(&btl_qnix.frags);
+}
+
+void btl_qnix_frag_give(struct btl_qnix_frag *frag)
+{
+	frag->place = BTL_QNIX_NOWHERE;
+	opal_free_list_return(&btl_qnix.frags, &frag->base.super);
+}
+
+int btl_qnix_frag_send_own(struct btl_qnix_frag *frag)
+{
+	struct cmpi_proc *to = frag->endpoint->am;
+
+	return to ? cmpi_am_send(to, frag->tag, frag->own, frag->segment.seg_len, NULL, 0) : CMPI_UNREACHABLE;
+}
+
+void btl_qnix_frag_complete(struct btl_qnix_frag *frag, int status)
+{
+	uint32_t flags = frag->base.des_flags;
+
+	frag->base.des_cbfunc(&btl_qnix.super, frag->endpoint, &frag->base, status);
+	if (flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
+		btl_qnix_frag_give(frag);
+}
+
+void btl_qnix_wait(opal_list_t *list, opal_list_item_t *item)
+{
+	OPAL_THREAD_LOCK(&btl_qnix.wait_lock);
+	opal_list_append(list, item);
+	atomic_fetch_add_explicit(&btl_qnix.waiting, 1, memory_order_relaxed); /* a hint; see btl_qnix_progress */
+	OPAL_THREAD_UNLOCK(&btl_qnix.wait_lock);
+}
+
+static opal_list_item_t *take_waiting(opal_list_t *list)
+{
+	opal_list_item_t *item;
+
+	OPAL_THREAD_LOCK(&btl_qnix.wait_lock);
+	item = opal_list_remove_first(list);
+	if (item)
+		atomic_fetch_sub_explicit(&btl_qnix.waiting, 1, memory_order_relaxed);
+	OPAL_THREAD_UNLOCK(&btl_qnix.wait_lock);
+	return item;
+}
+
+/* False: still no resources. */
+static bool retry_frag(opal_list_item_t *item)
+{
+	struct btl_qnix_frag *frag = (struct btl_qnix_frag *)item;
+	int err = btl_qnix_frag_send_own(frag);
+
+	if (err == CMPI_AGAIN)
+		return false;
+	btl_qnix_frag_complete(frag, btl_qnix_opal_err(err));
+	return true;
+}
+
+static bool retry_op(opal_list_item_t *item)
+{
+	int err = btl_qnix_op_start((struct btl_qnix_op *)item);
+
+	if (err == CMPI_AGAIN)
+		return false;
+	if (err != CMPI_OK)
+		btl_qnix_op_done(item, err);
+	return true;
+}
+
+/* Every entry once, as one peer may be out of resources and the next not; those that fail keep their order. */
+static int retry_list(opal_list_t *list, bool (*retry)(opal_list_item_t *))
+{
+	size_t left = opal_list_get_size(list); /* unlocked: a guess; the loop also ends when the list does */
+	opal_list_item_t *item;
+	int events = 0;
+
+	for (; left && (item = take_waiting(list)); left--) {
+		if (retry(item))
+			events++;
+		else
+			btl_qnix_wait(list, item);
+	}
+	return events;
+}
+
+int btl_qnix_retry(void)
+{
+	return retry_list(&btl_qnix.waiting_frags, retry_frag) + retry_list(&btl_qnix.waiting_ops, retry_op);
+}

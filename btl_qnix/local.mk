@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The BTL component. Open MPI opens components so that their symbols are global:
+# it holds the whole stack, and exports the one symbol that Open MPI looks up.
+
+BTL_HELP = btl_qnix/help-mpi-btl-qnix.txt
+EXTRA_DIST += $(BTL_HELP)
+
+if HAVE_OMPI
+
+component_LTLIBRARIES = btl_qnix/mca_btl_qnix.la
+btl_qnix_mca_btl_qnix_la_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+btl_qnix_mca_btl_qnix_la_LIBADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la $(OMPI_LIBS)
+btl_qnix_mca_btl_qnix_la_LDFLAGS = $(AM_LDFLAGS) $(WHOLE_LDFLAGS) -module -avoid-version \
+	-export-symbols-regex '^mca_btl_qnix_component$$'
+btl_qnix_mca_btl_qnix_la_SOURCES = \
+	btl_qnix/atomic.c \
+	btl_qnix/btl_qnix.h \
+	btl_qnix/compat.h \
+	btl_qnix/component.c \
+	btl_qnix/frag.c \
+	btl_qnix/loop.c \
+	btl_qnix/module.c \
+	btl_qnix/param.c \
+	btl_qnix/pvar.c \
+	btl_qnix/rdma.c \
+	btl_qnix/recv.c \
+	btl_qnix/send.c \
+	btl_qnix/tell.c
+
+ompidatadir = $(datadir)/openmpi
+ompidata_DATA = $(BTL_HELP)
+
+# ---- where the build and the user look for components: each beside its texts
+
+COMPONENT_FILES = components/mca_btl_qnix.so components/help-mpi-btl-qnix.txt
+
+all-local: $(COMPONENT_FILES)
+
+components/mca_btl_qnix.so: btl_qnix/mca_btl_qnix.la
+	$(AM_V_GEN)$(MKDIR_P) components && ln -sf ../btl_qnix/$(objdir)/mca_btl_qnix.so $@
+
+components/help-mpi-btl-qnix.txt: $(BTL_HELP)
+	$(AM_V_GEN)$(MKDIR_P) components && cp $(top_srcdir)/$(BTL_HELP) $@ && chmod u+w $@
+
+CLEANFILES += $(COMPONENT_FILES)
+
+# Open MPI searches this directory without being told, so this needs no root.
+USER_COMPONENT_DIR = $(HOME)/.openmpi/components
+
+install-user-component: $(COMPONENT_FILES)
+	$(MKDIR_P) '$(DESTDIR)$(USER_COMPONENT_DIR)'
+	$(INSTALL) components/mca_btl_qnix.so '$(DESTDIR)$(USER_COMPONENT_DIR)'
+	$(INSTALL_DATA) components/help-mpi-btl-qnix.txt '$(DESTDIR)$(USER_COMPONENT_DIR)'
+	@echo 'Now: mpirun --mca btl qnix,self -np 2 PROGRAM'
+
+uninstall-user-component:
+	cd '$(DESTDIR)$(USER_COMPONENT_DIR)' && rm -f mca_btl_qnix.so help-mpi-btl-qnix.txt
+
+else
+
+install-user-component uninstall-user-component:
+	@echo 'This build has no Open MPI component: configure ran with --without-ompi.'; exit 1
+
+endif
+
+.PHONY: install-user-component uninstall-user-component

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that peers may reach, and put and get between such memories.  A registration handle is C-MPI's registration;
+ * its first btl_registration_handle_size bytes, the key, are what travels to the peer.  Operations complete in progress
+ * or inside the call that starts them, which ob1 and osc/rdma both expect of BTLs that copy between processes.
+ */
+#include "btl_qnix/btl_qnix.h"
+
+#include <stddef.h>
+
+_Static_assert(offsetof(struct cmpi_reg, key) == 0, "the key is what travels of a handle");
+
+static unsigned access_of(uint32_t flags)
+{
+	unsigned access = CMPI_ACCESS_LOCAL;
+
+	if (flags & MCA_BTL_REG_FLAG_REMOTE_READ)
+		access |= CMPI_ACCESS_REMOTE_READ;
+	if (flags & MCA_BTL_REG_FLAG_REMOTE_WRITE)
+		access |= CMPI_ACCESS_REMOTE_WRITE;
+	if (flags & MCA_BTL_REG_FLAG_REMOTE_ATOMIC)
+		access |= CMPI_ACCESS_REMOTE_ATOMIC;
+	return access;
+}
+
+mca_btl_base_registration_handle_t *btl_qnix_register_mem(mca_btl_base_module_t *btl,
+                                                          struct mca_btl_base_endpoint_t *endpoint, void *base,
+                                                          size_t size, uint32_t flags)
+{
+	struct cmpi_reg *reg;
+
+	(void)btl, (void)endpoint;
+	if (!size || cmpi_mem_register(btl_qnix.cmpi, base, size, access_of(flags), &reg) != CMPI_OK)
+		return NULL;
+	return (mca_btl_base_registration_handle_t *)reg;
+}
+
+int btl_qnix_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+{
+	(void)btl;
+	cmpi_mem_deregister(btl_qnix.cmpi, (struct cmpi_reg *)handle);
+	return OPAL_SUCCESS;
+}
+
+struct btl_qnix_op *btl_qnix_op_take(void)
+{
+	return (struct btl_qnix_op *)opal_free_list_get(&btl_qnix.ops);
+}
+
+/* The operation returns to its list first: the callback may start the next one. */
+void btl_qnix_op_done(void *arg, int err)
+{
+	struct btl_qnix_op *op = arg;
+	struct mca_btl_base_endpoint_t *endpoint = op->endpoint;
+	mca_btl_base_registration_handle_t *handle = op->local_handle;
+	mca_btl_base_rdma_completion_fn_t done = op->done;
+	void *local = op->local, *context = op->context, *data = op->data;
+
+	opal_free_list_return(&btl_qnix.ops, &op->super);
+	if (done)
+		done(&btl_qnix.super, endpoint, local, handle, context, data, btl_qnix_opal_err(err));
+}
+
+int btl_qnix_op_start(struct btl_qnix_op *op)
+{
+	const struct cmpi_reg *reg = (const struct cmpi_reg *)op->local_handle;
+	struct cmpi_proc *proc = op->endpoint->proc;
+
+	if (OPAL_UNLIKELY(!proc))
+		return CMPI_UNREACHABLE;
+	switch (op->kind) {
+	case BTL_QNIX_PUT:
+		return cmpi_put(proc, op->local, reg, op->remote, &op->key, op->size, btl_qnix_op_done, op);
+	case BTL_QNIX_GET:
+		return cmpi_get(proc, op->local, reg, op->remote, &op->key, op->size, btl_qnix_op_done, op);
+	case BTL_QNIX_ATOMIC:
+		return cmpi_atomic(proc, op->atomic, op->size, op->remote, &op->key, op->operand, op->compare, op->local,
+		                   btl_qnix_op_done, op);
+	}
+	return CMPI_PARAMETER;
+}
+
+/* What cannot start now waits, in order; after CMPI_OK the operation may be gone already. */
+int btl_qnix_op_run(struct btl_qnix_op *op)
+{
+	int err = btl_qnix_op_start(op);
+
+	if (OPAL_LIKELY(err == CMPI_OK))
+		return OPAL_SUCCESS;
+	if (err == CMPI_AGAIN) {
+		btl_qnix_wait(&btl_qnix.waiting_ops, &op->super.super);
+		return OPAL_SUCCESS;
+	}
+	opal_free_list_return(&btl_qnix.ops, &op->super);
+	return btl_qnix_opal_err(err);
+}
+
+static int transfer(enum btl_qnix_kind kind, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                    mca_btl_base_registration_handle_t *local_handle, const void *remote_handle, size_t size,
+                    mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+{
+	struct btl_qnix_op *op = btl_qnix_op_take();
+
+	if (OPAL_UNLIKELY(!op))
+		return OPAL_ERR_OUT_OF_RESOURCE;
+	op->kind = kind;
+	op->endpoint = endpoint;
+	op->local = local;
+	op->local_handle = local_handle;
+	op->remote = remote;
+	memcpy(&op->key, remote_handle, sizeof(op->key));
+	op->size = size;
+	op->done = done;
+	op->context = context;
+	op->data = data;
+	return btl_qnix_op_run(op);
+}
+
+int btl_qnix_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                 mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
+                 size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+{
+	(void)btl, (void)flags, (void)order;
+	return transfer(BTL_QNIX_PUT, endpoint, local, remote, local_handle, remote_handle, size, done, context, data);
+}
+
+int btl_qnix_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                 mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
+                 size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+{
+	(void)btl, (void)flags, (void)order;
+	return transfer(BTL_QNIX_GET, endpoint, local, remote, local_handle, remote_handle, size, done, context, data);
+}

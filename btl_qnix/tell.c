@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the user is told.  Every message is one line that stands alone; the ones that matter are shown with the
+ * explanation of help-mpi-btl-qnix.txt around them.  That file lies beside the component, or where `make install` puts
+ * it, or is missing (a component copied by hand): then the line alone must do.
+ */
+#include "btl_qnix/btl_qnix.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "opal/mca/installdirs/installdirs.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#define HELP_FILE "help-mpi-btl-qnix.txt"
+
+static bool have_help;
+
+static bool help_in(const char *format, const char *dir)
+{
+	char path[PATH_MAX];
+	size_t len = snprintf(path, sizeof(path), format, dir);
+
+	if (len + sizeof("/" HELP_FILE) > sizeof(path))
+		return false;
+	memcpy(path + len, "/" HELP_FILE, sizeof("/" HELP_FILE));
+	if (access(path, R_OK) != 0)
+		return false;
+	path[len] = 0;
+	return opal_show_help_add_dir(path) == OPAL_SUCCESS;
+}
+
+/* Open MPI's own data directory is searched anyway. */
+void btl_qnix_tell_init(void)
+{
+	char path[PATH_MAX];
+	char *slash;
+	Dl_info info;
+
+	if (have_help)
+		return;
+	if (dladdr(&mca_btl_qnix_component, &info) && info.dli_fname &&
+	    snprintf(path, sizeof(path), "%s", info.dli_fname) < (int)sizeof(path) && (slash = strrchr(path, '/'))) {
+		*slash = 0;
+		have_help = help_in("%s", path) || help_in("%s/../../share/openmpi", path);
+	}
+	if (!have_help && opal_install_dirs.opaldatadir)
+		have_help = help_in("%s", opal_install_dirs.opaldatadir);
+}
+
+void btl_qnix_tell(int level, const char *topic, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	if (level)
+		opal_output_verbose(level, opal_btl_base_framework.framework_output, "btl:qnix: %s", line);
+	else if (have_help && topic)
+		opal_show_help(HELP_FILE, topic, true, opal_process_info.nodename, line);
+	else
+		opal_output(0, "btl:qnix: on %s: %s", opal_process_info.nodename, line);
+}
