@@ -1,0 +1,122 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# dev/lib.sh: what dev/setup, dev/test and dev/demo share; sourced by them.
+# Not for the user's shell: that is dev/env.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build
+logs=$build/logs
+mkdir -p "$logs"
+jobs=$(nproc 2>/dev/null || echo 1)
+me=dev/${0##*/}
+
+say() { printf '%s: %s\n' "$me" "$*"; }
+die() { printf '%s: %s\n' "$me" "$*" >&2; exit 1; }
+
+# ---- packages
+
+probe_one() {
+	case $1 in
+	/*) [ -e "$1" ] ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+probe_all() {	# probe_all PROBE,PROBE,...
+	local probe
+	for probe in ${1//,/ }; do
+		probe_one "$probe" || return 1
+	done
+}
+
+# The packages of these groups that are not there, one a line: "PACKAGE what for".
+missing_packages() {	# missing_packages GROUP...
+	local group package probes purpose
+	while read -r group package probes purpose; do
+		[[ $group == '#'* || -z $group ]] && continue
+		[[ " $* " == *" $group "* ]] || continue
+		probe_all "$probes" || echo "$package $purpose"
+	done <"$root/dev/packages"
+}
+
+# Sets as_root to the words before a command that needs root, or fails.
+find_root() {
+	as_root=()
+	[ "$(id -u)" -eq 0 ] && return
+	command -v sudo >/dev/null 2>&1 || return 1
+	as_root=(sudo)
+	# Without a terminal nobody can type a password.
+	[ -t 0 ] || as_root=(sudo -n)
+	"${as_root[@]}" true 2>/dev/null
+}
+
+# Installs what is missing of these groups. Fails, after naming it, if it cannot.
+install_packages() {	# install_packages GROUP...
+	local list names
+	list=$(missing_packages "$@")
+	[ -n "$list" ] || return 0
+	mapfile -t names < <(cut -d' ' -f1 <<<"$list")
+	if ! command -v apt-get >/dev/null 2>&1; then
+		say "missing, and this is no Debian or Ubuntu: ${names[*]}"
+		return 1
+	elif ! find_root; then
+		say "missing, and neither root nor sudo to install it with:"
+		say "    apt-get install ${names[*]}"
+		return 1
+	fi
+	say "installing ${names[*]}"
+	apt_quietly update && apt_quietly install --no-install-recommends "${names[@]}" && return
+	say "apt-get could not install: ${names[*]}"
+	return 1
+}
+
+apt_quietly() {
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+		-o Dpkg::Use-Pty=0 "$@" </dev/null >"$logs/apt.log" 2>&1 && return
+	tail -n 15 "$logs/apt.log" >&2
+	return 1
+}
+
+# ---- building
+
+# ./configure and what it needs, unless they are there.
+ensure_configure() {
+	local made
+	for made in configure Makefile.in build-aux/ltmain.sh build-aux/tap-driver.sh; do
+		[ -e "$root/$made" ] && continue
+		say "bootstrap"
+		(cd "$root" && ./bootstrap) >"$logs/bootstrap.log" 2>&1 && return
+		tail -n 20 "$logs/bootstrap.log" >&2
+		die "bootstrap failed"
+	done
+}
+
+# Configures DIR, unless it already is with these very options; none given means any.
+ensure_configured() {	# ensure_configured DIR [OPTION...]
+	local dir=$1 asked
+	shift
+	asked=$(printf '%s\n' "$@")
+	if [ -e "$dir/Makefile" ]; then
+		[ $# -eq 0 ] && return
+		[ "$asked" = "$(cat "$dir/.asked" 2>/dev/null)" ] && return
+	fi
+	mkdir -p "$dir"
+	say "configure ${dir#"$root/"}${1:+ with $*}"
+	(cd "$dir" && "$root/configure" "$@") >"$dir/configure.log" 2>&1 || {
+		sed -n '/error:/,$p' "$dir/configure.log" >&2
+		die "configure failed; all of it: $dir/configure.log"
+	}
+	printf '%s\n' "$asked" >"$dir/.asked"
+}
+
+# make TARGET... in DIR; its lines go to a log, which is shown if it fails.
+make_in() {	# make_in DIR [TARGET...]
+	local dir=$1 log=$1/make.log
+	shift
+	if ! make -C "$dir" -j"$jobs" "$@" >"$log" 2>&1; then
+		grep -v '^make' "$log" | tail -n 40 >&2
+		echo "make failed; all of it: $log" >&2
+		return 1
+	fi
+}
