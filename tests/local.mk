@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Tests. `make check' runs the ones in TESTS, which need no launcher and print
+# TAP (tests/check.h); dev/test runs these and all the others.
+
+EXTRA_DIST += \
+	tests/check.h \
+	tests/apps/run \
+	tests/container/run \
+	tests/install/check \
+	tests/install/mpi-hello.c \
+	tests/install/vipl-hello.c
+
+# ---- the container: a program that refuses cross-memory attach
+
+check_PROGRAMS += tests/container/nocma
+
+# ---- unit tests, VIPL in two processes, and stress: run by make check
+
+# Every layer, for the programs that name nothing else; each takes what it needs.
+LDADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la
+
+# PLAIN BEGIN
+PLAIN_TESTS = \
+	tests/unit/nicemu/card \
+	tests/unit/nicemu/connect \
+	tests/unit/nicemu/errors \
+	tests/unit/nicemu/transfer \
+	tests/func/vipl_connect \
+	tests/func/vipl_errors \
+	tests/func/vipl_lost \
+	tests/func/vipl_notify \
+	tests/func/vipl_pool \
+	tests/func/vipl_rdma \
+	tests/func/vipl_threads \
+	tests/func/vipl_transfer \
+	tests/stress/credits \
+	tests/stress/death \
+	tests/stress/link
+
+check_PROGRAMS += $(PLAIN_TESTS)
+TESTS += $(PLAIN_TESTS)
+
+# The protocol module alone, over a VIPL that the test plays.
+tests_stress_credits_SOURCES = tests/stress/credits.c tests/stress/fake_vipl.c
+tests_stress_credits_LDADD = cmpi/libcmpi.la
+
+EXTRA_DIST += \
+	tests/unit/nicemu/pair.h \
+	tests/func/vipl_two.h \
+	tests/stress/fake_vipl.h
+# PLAIN END
+
+# Of them, those about ordering between threads: also under ThreadSanitizer.
+TSAN_TESTS = tests/stress/link
+
+# ---- MPI programs, which tests/mpi/run starts
+
+# MPIDIST BEGIN
+EXTRA_DIST += \
+	tests/mpi/check.h \
+	tests/mpi/prove \
+	tests/mpi/run
+# MPIDIST END
+
+if HAVE_OMPI
+
+# MPI BEGIN
+check_PROGRAMS += \
+	tests/mpi/anysource \
+	tests/mpi/collectives \
+	tests/mpi/datatypes \
+	tests/mpi/flood \
+	tests/mpi/halo \
+	tests/mpi/modes \
+	tests/mpi/onesided \
+	tests/mpi/order \
+	tests/mpi/ring \
+	tests/mpi/soak \
+	tests/mpi/spawn \
+	tests/mpi/stall \
+	tests/mpi/threads
+
+tests_mpi_anysource_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_anysource_LDADD = $(MPI_LIBS)
+tests_mpi_collectives_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_collectives_LDADD = $(MPI_LIBS)
+tests_mpi_datatypes_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_datatypes_LDADD = $(MPI_LIBS)
+tests_mpi_flood_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_flood_LDADD = $(MPI_LIBS)
+tests_mpi_halo_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_halo_LDADD = $(MPI_LIBS)
+tests_mpi_modes_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_modes_LDADD = $(MPI_LIBS)
+tests_mpi_onesided_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_onesided_LDADD = $(MPI_LIBS)
+tests_mpi_order_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_order_LDADD = $(MPI_LIBS)
+tests_mpi_ring_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_ring_LDADD = $(MPI_LIBS)
+tests_mpi_soak_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_soak_LDADD = $(MPI_LIBS)
+tests_mpi_spawn_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_spawn_LDADD = $(MPI_LIBS)
+tests_mpi_stall_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_stall_LDADD = $(MPI_LIBS)
+tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_threads_LDADD = $(MPI_LIBS)
+# MPI END
+
+# Preloaded by tests/mpi/prove, which shows that the programs notice faults. With
+# an -rpath it becomes a shared object, though it is never installed.
+check_LTLIBRARIES = tests/mpi/libsabotage.la
+tests_mpi_libsabotage_la_SOURCES = tests/mpi/sabotage.c
+tests_mpi_libsabotage_la_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_libsabotage_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
+tests_mpi_libsabotage_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nowhere
+tests_mpi_libsabotage_la_LIBADD = $(MPI_LIBS)
+
+endif
+
+# ---- make installcheck
+
+installcheck-local:
+	$(AM_V_at)CC='$(CC)' CXX='$(CXX)' MPICC='$(MPICC)' MPIRUN='$(OMPI_MPIRUN)' \
+	DESTDIR='$(DESTDIR)' BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' \
+	COMPONENTDIR='$(componentdir)' VERSION='$(VERSION)' SANITIZE='$(QNIX_LDFLAGS)' \
+		$(top_srcdir)/tests/install/check
+
+# ---- for dev/test
+
+check-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
+
+print-distfiles:
+	@for file in $(DISTFILES); do echo "$$file"; done | sed 's,^$(srcdir)/,,'
+
+print-tsan-tests:
+	@echo $(TSAN_TESTS)
+
+.PHONY: check-programs print-distfiles print-tsan-tests

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The credit protocol under random interleavings.  A seed makes a job of two to four processes with tiny credit
+ * parameters, a program for each (active messages that are answered from handlers, matched messages by every protocol,
+ * puts, gets, atomics), and a schedule of program steps, progress calls and network steps in which processes also fall
+ * asleep for a while.  After each step the accounts of both sides must agree; at the end everything must have arrived,
+ * once, in order, with its contents, and nothing may be left.
+ *
+ *	credits                 seeds 1 .. 3000
+ *	credits SEED            one seed, with a line on each process
+ *	credits FIRST LAST
+ */
+#include <stdarg.h>
+
+#include "cmpi/pm_via/via.h"
+#include "tests/check.h"
+#include "tests/stress/fake_vipl.h"
+
+enum { PEERS = 4, MESSAGES = 256, WINDOW = 1 << 16, LONGEST = 60000 };
+
+struct matched {
+	struct via_send send;
+	uint8_t *buf;
+	bool done;
+	int err;
+};
+
+struct receive {
+	struct via_recv recv;
+	struct receive *next;
+	uint8_t *buf;
+	bool done;
+	int err;
+};
+
+/* What one process does with one other. */
+struct pair {
+	struct cmpi_proc *proc;
+	uint32_t am_out, am_in, replies_owed;
+	uint32_t sent, posted;        /* matched messages */
+	uint32_t envelopes;           /* arrived */
+	struct matched *out[MESSAGES];
+	struct receive *in[MESSAGES];
+	uint32_t matched_to;          /* receives given to arrived messages */
+	struct via_incoming *unexpected[MESSAGES];
+	/* one remote operation at a time */
+	bool busy, is_get;
+	uint32_t len, salt;
+	uint8_t *local;
+	uint64_t old;
+	uint32_t adds;
+};
+
+static struct peer {
+	struct cmpi *c;
+	uint32_t me;
+	bool asleep;
+	uint32_t depth; /* of handlers */
+	uint32_t ops_left;
+	struct pair pair[PEERS];
+	uint8_t *window; /* a slot for each origin */
+	uint64_t counter;
+	struct cmpi_reg *window_reg, *counter_reg;
+	struct via_engine engine;
+} peer[PEERS];
+
+static struct {
+	uint64_t seed;
+	uint32_t n;
+	char failure[400];
+} job;
+
+static void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void fail(const char *format, ...)
+{
+	va_list args;
+
+	if (job.failure[0])
+		return;
+	va_start(args, format);
+	vsnprintf(job.failure, sizeof(job.failure), format, args);
+	va_end(args);
+}
+
+/* ---- contents ------------------------------------------------------------------------------------------------------------------ */
+
+static uint8_t pattern(uint32_t salt, uint32_t at)
+{
+	return (uint8_t)((salt * 2654435761u >> 13) + at * 7 + (at >> 8) * 13);
+}
+
+static void fill(uint8_t *to, uint32_t salt, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		to[i] = pattern(salt, i);
+}
+
+static bool good(const uint8_t *from, uint32_t salt, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		if (from[i] != pattern(salt, i))
+			return false;
+	return true;
+}
+
+static uint32_t salt_of(uint32_t kind, uint32_t from, uint32_t to, uint32_t number)
+{
+	return kind << 28 | from << 24 | to << 20 | number;
+}
+
+/* ---- active messages ---------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t am_len(uint32_t salt)
+{
+	static const uint32_t most[] = {8, 33, 41, 200, 8200};
+
+	return 8 + salt * 2246822519u % most[salt * 31u % 5];
+}
+
+static bool am_send(struct peer *p, uint32_t to)
+{
+	struct pair *pair = &p->pair[to];
+	uint32_t salt = salt_of(1, p->me, to, pair->am_out), len = am_len(salt);
+	uint8_t buf[8300];
+	struct cmpi_am am;
+	int err;
+
+	fill(buf, salt, len);
+	memcpy(buf, &pair->am_out, 4);
+	if (salt % 3) {
+		err = cmpi_am_send(pair->proc, 1, buf, 5, buf + 5, len - 5);
+	} else {
+		err = cmpi_am_begin(pair->proc, len + fake_random(50) < CMPI_AM_MAX ? len + fake_random(50) : len, &am);
+		if (err == CMPI_OK && am.len >= len) {
+			memcpy(am.data, buf, len);
+			err = cmpi_am_commit(&am, 1, len);
+		} else if (err == CMPI_OK) {
+			cmpi_am_abort(&am);
+			return false;
+		}
+	}
+	if (err == CMPI_OK)
+		pair->am_out++;
+	else if (err != CMPI_AGAIN)
+		fail("send of %u to %u: %s", p->me, to, cmpi_err_text(err));
+	return err == CMPI_OK;
+}
+
+static void on_am(void *arg, struct cmpi_proc *proc, unsigned tag, void *data, size_t len)
+{
+	struct peer *p = arg;
+	uint32_t from = cmpi_proc_rank(proc), number;
+	struct pair *pair = &p->pair[from];
+	uint32_t salt = salt_of(1, from, p->me, pair->am_in);
+
+	memcpy(&number, data, 4);
+	if (tag != 1 || number != pair->am_in || len != am_len(salt))
+		fail("%u got message %u of %u, %zu bytes, expected number %u, %u bytes", p->me, number, from, len, pair->am_in,
+		     am_len(salt));
+	else if (!good((uint8_t *)data + 4, salt, 0))
+		fail("contents");
+	else
+		for (uint32_t i = 4; i < len; i++)
+			if (((uint8_t *)data)[i] != pattern(salt, i)) {
+				fail("%u got message %u of %u with wrong contents at %u", p->me, number, from, i);
+				break;
+			}
+	pair->am_in++;
+	if (p->ops_left && salt % 7 == 0 && !am_send(p, from))
+		pair->replies_owed++;
+	if (p->depth < 3 && fake_random(8) == 0) {
+		p->depth++;
+		cmpi_progress(p->c);
+		p->depth--;
+	}
+}
+
+static void on_error(void *arg, struct cmpi_proc *proc, int err, const char *text)
+{
+	(void)arg, (void)proc, (void)err;
+	fail("error callback: %s", text);
+}
+
+/* ---- matched messages ------------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t matched_len(uint32_t salt)
+{
+	static const uint32_t most[] = {1, 9, 100, 9000, 17000, LONGEST};
+
+	return salt * 2246822519u % most[salt * 31u % 6];
+}
+
+static void on_sent(void *arg, int err)
+{
+	struct matched *m = arg;
+
+	if (m->done)
+		fail("a send completed twice");
+	m->done = true;
+	m->err = err;
+	memset(m->buf, 0xee, m->send.envelope.data_length); /* ours again */
+}
+
+static bool match_send(struct peer *p, uint32_t to)
+{
+	struct pair *pair = &p->pair[to];
+	uint32_t salt = salt_of(2, p->me, to, pair->sent), len = matched_len(salt);
+	struct matched *m;
+	int err;
+
+	if (pair->sent == MESSAGES)
+		return false;
+	m = calloc(1, sizeof(*m));
+	m->buf = malloc(len + 1);
+	fill(m->buf, salt, len);
+	m->send.buf = m->buf;
+	m->send.done = on_sent;
+	m->send.arg = m;
+	m->send.envelope = (struct via_envelope){.context = 1, .tag = (int32_t)pair->sent, .data_length = len, .src_lrank = p->me,
+	                                         .mode = salt % 11 == 0 ? VIA_MODE_SYNC : VIA_MODE_STANDARD};
+	err = via_match_send(pair->proc, &m->send);
+	if (err == CMPI_OK) {
+		pair->out[pair->sent++] = m;
+		return true;
+	}
+	free(m->buf);
+	free(m);
+	if (err != CMPI_AGAIN)
+		fail("matched send: %s", cmpi_err_text(err));
+	return false;
+}
+
+static void on_received(void *arg, int err)
+{
+	struct receive *r = arg;
+
+	if (r->done)
+		fail("a receive completed twice");
+	r->done = true;
+	r->err = err;
+}
+
+static void match_post(struct peer *p, uint32_t from)
+{
+	struct pair *pair = &p->pair[from];
+	uint32_t salt = salt_of(2, from, p->me, pair->posted), len = matched_len(salt);
+	struct receive *r;
+
+	if (pair->posted == MESSAGES)
+		return;
+	r = calloc(1, sizeof(*r));
+	if (salt % 13 == 0)
+		len /= 2; /* cut off */
+	r->buf = malloc(len + 1);
+	r->recv = (struct via_recv){.buf = r->buf, .size = len, .done = on_received, .arg = r};
+	pair->in[pair->posted++] = r;
+	if (pair->matched_to < pair->envelopes) {
+		uint32_t i = pair->matched_to++;
+
+		via_match_accept(pair->unexpected[i], &pair->in[i]->recv);
+	}
+}
+
+static struct via_recv *on_arrived(void *arg, struct cmpi_proc *proc, const struct via_envelope *envelope, struct via_incoming *message)
+{
+	struct peer *p = arg;
+	uint32_t from = cmpi_proc_rank(proc);
+	struct pair *pair = &p->pair[from];
+	uint32_t i = pair->envelopes++;
+
+	if (i >= MESSAGES || envelope->tag != (int32_t)i || envelope->src_lrank != from ||
+	    envelope->data_length != matched_len(salt_of(2, from, p->me, i)))
+		fail("%u got envelope %d of %u, expected %u", p->me, envelope->tag, from, i);
+	if (i < pair->posted) {
+		pair->matched_to++;
+		return &pair->in[i]->recv;
+	}
+	pair->unexpected[i] = message;
+	return NULL;
+}
+
+/* ---- puts, gets, atomics ------------------------------------------------------------------------------------------------------------------ */
+
+static uint8_t *slot(struct peer *target, uint32_t origin)
+{
+	return target->window + origin * (WINDOW / PEERS);
+}
+
+static struct pair *pair_of(void *arg, struct peer **p, uint32_t *to)
+{
+	uintptr_t index = (uintptr_t)arg;
+
+	*p = &peer[index / PEERS];
+	*to = index % PEERS;
+	return &(*p)->pair[*to];
+}
+
+static void on_moved(void *arg, int err)
+{
+	struct peer *p;
+	uint32_t to;
+	struct pair *pair = pair_of(arg, &p, &to);
+
+	if (!pair->busy || err != CMPI_OK)
+		fail("a put or get of %u ended with %s", p->me, cmpi_err_text(err));
+	if (!good(pair->is_get ? pair->local : slot(&peer[to], p->me), pair->salt, pair->len))
+		fail("wrong contents after a %s of %u bytes", pair->is_get ? "get" : "put", pair->len);
+	pair->busy = false;
+}
+
+static void on_added(void *arg, int err)
+{
+	struct peer *p;
+	uint32_t to;
+	struct pair *pair = pair_of(arg, &p, &to);
+
+	if (!pair->busy || err != CMPI_OK || pair->old >= 1000000)
+		fail("an atomic of %u ended with %s", p->me, cmpi_err_text(err));
+	pair->busy = false;
+}
+
+static void rma(struct peer *p, uint32_t to, uint32_t kind)
+{
+	struct pair *pair = &p->pair[to];
+	void *arg = (void *)(uintptr_t)(p->me * PEERS + to);
+	struct peer *target = &peer[to];
+	int err;
+
+	if (pair->busy)
+		return;
+	pair->busy = true;
+	pair->is_get = kind == 1;
+	pair->len = 1 + fake_random(WINDOW / PEERS - 1);
+	pair->salt = fake_random(1 << 30);
+	if (kind == 0) {
+		fill(pair->local, pair->salt, pair->len);
+		err = cmpi_put(pair->proc, pair->local, NULL, (uintptr_t)slot(target, p->me), &target->window_reg->key, pair->len,
+		               on_moved, arg);
+	} else if (kind == 1) {
+		fill(slot(target, p->me), pair->salt, pair->len);
+		memset(pair->local, 0, pair->len);
+		err = cmpi_get(pair->proc, pair->local, NULL, (uintptr_t)slot(target, p->me), &target->window_reg->key, pair->len,
+		               on_moved, arg);
+	} else {
+		err = cmpi_atomic(pair->proc, CMPI_ATOMIC_ADD, 8, (uintptr_t)&target->counter, &target->counter_reg->key, 1, 0,
+		                  &pair->old, on_added, arg);
+		pair->adds += err == CMPI_OK;
+	}
+	if (err != CMPI_OK)
+		pair->busy = false;
+	/* RESOURCE: the registration cache is full of entries in use */
+	if (err != CMPI_OK && err != CMPI_AGAIN && err != CMPI_RESOURCE)
+		fail("remote operation: %s", cmpi_err_text(err));
+}
+
+/* ---- the accounts -------------------------------------------------------------------------------------------------------------------------- */
+
+struct flight {
+	uint32_t credited, credit, noops;
+};
+
+static void see(void *arg, const void *packet, size_t len)
+{
+	struct flight *f = arg;
+	struct via_header header;
+
+	(void)len;
+	memcpy(&header, packet, sizeof(header));
+	f->credit += header.vbuf_credit;
+	if (header.type == VIA_PKT_NOOP)
+		f->noops++;
+	else
+		f->credited++;
+}
+
+static void check_direction(struct peer *x, struct peer *y)
+{
+	const struct cmpi_proc *there = x->pair[y->me].proc, *here = y->pair[x->me].proc;
+	struct flight to_y = {0}, to_x = {0};
+
+	if (there->state != VIA_CONN_CONNECTED || here->state != VIA_CONN_CONNECTED)
+		return;
+	fake_in_flight(x->c->nic, y->c->nic, see, &to_y);
+	fake_in_flight(y->c->nic, x->c->nic, see, &to_x);
+	if (here->granted != there->remote_credit + to_y.credited + to_x.credit)
+		fail("credit of %u at %u: granted %u, but %u held, %u packets and %u credits on their way", x->me, y->me,
+		     here->granted, there->remote_credit, to_y.credited, to_x.credit);
+	if (to_y.noops > y->c->params.noop_extra)
+		fail("%u NOOPs on their way from %u to %u", to_y.noops, x->me, y->me);
+	if (!x->depth && !via_flow_holds(there))
+		fail("receives of %u for %u: %u posted, %u granted, %u owed", x->me, y->me, there->preposts, there->granted,
+		     there->local_credit);
+	if (there->remote_credit && there->backlog.head)
+		fail("%u has a backlog and credit for %u", x->me, y->me);
+}
+
+static void check_accounts(void)
+{
+	for (uint32_t i = 0; i < job.n; i++)
+		for (uint32_t j = 0; j < job.n; j++)
+			if (i != j)
+				check_direction(&peer[i], &peer[j]);
+	if (fake_violation())
+		fail("%s", fake_violation());
+}
+
+/* ---- the schedule ------------------------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t other(uint32_t me)
+{
+	return (me + 1 + fake_random(job.n - 1)) % job.n;
+}
+
+static void program_step(struct peer *p)
+{
+	uint32_t to = other(p->me), what = fake_random(20);
+
+	if (!p->ops_left)
+		return;
+	p->ops_left--;
+	if (what < 10)
+		am_send(p, to);
+	else if (what < 13)
+		match_send(p, to);
+	else if (what < 16)
+		match_post(p, to);
+	else
+		rma(p, to, what % 3);
+}
+
+static void replies(struct peer *p)
+{
+	for (uint32_t i = 0; i < job.n; i++)
+		while (i != p->me && p->pair[i].replies_owed && am_send(p, i))
+			p->pair[i].replies_owed--;
+}
+
+static void step(void)
+{
+	struct peer *p = &peer[fake_random(job.n)];
+	uint32_t what = fake_random(100);
+
+	if (what < 45) {
+		fake_step();
+	} else if (what == 99 && fake_random(3) == 0) {
+		for (uint32_t i = 0; i < job.n; i++)
+			peer[i].asleep = fake_random(3) == 0;
+	} else if (!p->asleep && what < 70) {
+		cmpi_progress(p->c);
+		replies(p);
+	} else if (!p->asleep) {
+		program_step(p);
+	}
+}
+
+static uint64_t moved(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < job.n; i++)
+		for (uint32_t j = 0; j < job.n; j++) {
+			const struct pair *pair = &peer[i].pair[j];
+
+			sum += pair->am_in + pair->am_out + pair->envelopes + pair->posted + pair->busy;
+			if (pair->proc && i != j)
+				sum += pair->proc->next_in + pair->proc->next_out + pair->proc->noops_in;
+		}
+	return sum;
+}
+
+static void finish_one(struct peer *p)
+{
+	for (uint32_t i = 0; i < job.n; i++)
+		if (i != p->me && p->pair[i].posted < peer[i].pair[p->me].sent)
+			match_post(p, i);
+	cmpi_progress(p->c);
+	replies(p);
+}
+
+/* Nobody sleeps, nothing new begins, until nothing moves any more. */
+static void quiesce(void)
+{
+	uint32_t quiet = 0;
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < job.n; i++) {
+		peer[i].asleep = false;
+		peer[i].ops_left = 0;
+	}
+	while (quiet < 8 && !job.failure[0]) {
+		uint64_t now;
+
+		for (uint32_t i = 0; i < job.n; i++)
+			finish_one(&peer[i]);
+		fake_run();
+		check_accounts();
+		now = moved();
+		quiet = now == last ? quiet + 1 : 0;
+		last = now;
+	}
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------------------------------------- */
+
+static void check_matched(struct peer *p, uint32_t to)
+{
+	struct pair *out = &p->pair[to], *in = &peer[to].pair[p->me];
+
+	for (uint32_t i = 0; i < out->sent; i++) {
+		uint32_t salt = salt_of(2, p->me, to, i), len = matched_len(salt);
+		const struct receive *r = i < in->posted ? in->in[i] : NULL;
+
+		if (!out->out[i]->done || out->out[i]->err)
+			fail("send %u of %u to %u (%u bytes) did not complete", i, p->me, to, len);
+		if (!r || !r->done || r->err || r->recv.from != in->proc || r->recv.envelope.data_length != len)
+			fail("receive %u of %u from %u (%u bytes) did not complete", i, to, p->me, len);
+		else if (!good(r->buf, salt, len < r->recv.size ? len : (uint32_t)r->recv.size))
+			fail("receive %u of %u from %u (%u bytes) has wrong contents", i, to, p->me, len);
+	}
+}
+
+static void check_pair(struct peer *p, uint32_t to)
+{
+	struct pair *out = &p->pair[to], *in = &peer[to].pair[p->me];
+	const struct cmpi_proc *proc = out->proc;
+
+	if (in->am_in != out->am_out)
+		fail("%u sent %u messages to %u, %u arrived (credit %u, backlog %u)", p->me, out->am_out, to, in->am_in,
+		     proc->remote_credit, proc->backlog.len);
+	if (out->busy)
+		fail("a remote operation of %u on %u did not complete", p->me, to);
+	if (proc->state == VIA_CONN_CONNECTED && !in->proc->fresh && proc->remote_credit < p->c->params.preserve)
+		fail("%u was left with %u credits for %u, less than %u", p->me, proc->remote_credit, to, p->c->params.preserve);
+	if (proc->messages || proc->rma_ops || proc->atomics || proc->backlog.head || proc->sends_posted)
+		fail("something is left of %u to %u", p->me, to);
+	check_matched(p, to);
+}
+
+static void check_end(void)
+{
+	uint64_t adds[PEERS] = {0};
+
+	for (uint32_t i = 0; i < job.n; i++)
+		for (uint32_t j = 0; j < job.n; j++)
+			if (i != j) {
+				check_pair(&peer[i], j);
+				adds[j] += peer[i].pair[j].adds;
+			}
+	for (uint32_t i = 0; i < job.n; i++)
+		if (peer[i].counter != adds[i])
+			fail("the counter of %u is %ju after %ju additions", i, (uintmax_t)peer[i].counter, (uintmax_t)adds[i]);
+	if (fake_buffers_owned())
+		fail("%u pool buffers were not given back", fake_buffers_owned());
+}
+
+/* ---- a job ----------------------------------------------------------------------------------------------------------------------------------------- */
+
+static void parameters(void)
+{
+	static const char *const rendezvous[] = {"rget", "rput", "r3"};
+	uint32_t depth = 1 + fake_random(fake_random(4) ? 6 : 30), noop = 1 + fake_random(3), rendezvous_extra = fake_random(6);
+
+	fake_param("prepost_depth", depth);
+	fake_param("prepost_noop_extra", noop);
+	fake_param("initial_prepost_depth", noop + 1 + fake_random(depth));
+	fake_param("prepost_rendezvous_extra", rendezvous_extra);
+	fake_param("prepost_threshold", fake_random(6));
+	fake_param("credit_preserve", 1 + fake_random(8));
+	fake_param("credit_notify_threshold", 1 + fake_random(4));
+	fake_param("dynamic_credit_threshold", 1 + fake_random(20));
+	fake_param("backlog_max", 1 + fake_random(10));
+	fake_param("dreg_entries", 8 + fake_random(20));
+	fake_param("rendezvous_threshold", fake_random(20000));
+	fake_param("r3_threshold", fake_random(3000));
+	fake_param("eager_window", 20000 + fake_random(40000));
+	fake_param("lazy_deregister", fake_random(2));
+	if (fake_random(2))
+		fake_param("vbuf_max", 2 + fake_random(8));
+	VipxParameterSet("rendezvous", rendezvous[fake_random(3)], "test");
+}
+
+static void peer_open(uint32_t me)
+{
+	struct peer *p = &peer[me];
+	struct cmpi_params params = {.job = 1, .rank = me, .nranks = job.n, .am = on_am, .error = on_error, .arg = p,
+	                             .threads = fake_random(2)};
+
+	p->me = me;
+	p->ops_left = 100 + fake_random(200);
+	p->window = calloc(1, WINDOW);
+	if (cmpi_open(&params, &p->c) != CMPI_OK) {
+		fail("open: %s", cmpi_last_error());
+		return;
+	}
+	p->engine = (struct via_engine){.arg = p, .arrived = on_arrived};
+	via_match_engine(p->c, &p->engine);
+	if (cmpi_mem_register(p->c, p->window, WINDOW, CMPI_ACCESS_REMOTE_READ | CMPI_ACCESS_REMOTE_WRITE, &p->window_reg) ||
+	    cmpi_mem_register(p->c, &p->counter, 8, CMPI_ACCESS_REMOTE_ATOMIC, &p->counter_reg))
+		fail("registration");
+}
+
+static void peers_meet(void)
+{
+	for (uint32_t i = 0; i < job.n; i++) {
+		uint8_t blob[CMPI_ADDR_MAX];
+		size_t len;
+
+		cmpi_address(peer[i].c, blob, &len);
+		for (uint32_t j = 0; j < job.n; j++) {
+			if (cmpi_proc_get(peer[j].c, blob, len, &peer[i], &peer[j].pair[i].proc) != CMPI_OK)
+				fail("proc_get");
+			peer[j].pair[i].local = malloc(WINDOW / PEERS);
+		}
+	}
+}
+
+static void peer_free(struct peer *p)
+{
+	for (uint32_t j = 0; j < PEERS; j++) {
+		struct pair *pair = &p->pair[j];
+
+		for (uint32_t i = 0; i < pair->sent; i++) {
+			free(pair->out[i]->buf);
+			free(pair->out[i]);
+		}
+		for (uint32_t i = 0; i < pair->posted; i++) {
+			free(pair->in[i]->buf);
+			free(pair->in[i]);
+		}
+		free(pair->local);
+	}
+	free(p->window);
+}
+
+static void close_all(void)
+{
+	fake_auto_steps(4); /* closing waits inside */
+	for (uint32_t i = 0; i < job.n; i++) {
+		cmpi_mem_deregister(peer[i].c, peer[i].window_reg);
+		cmpi_mem_deregister(peer[i].c, peer[i].counter_reg);
+		cmpi_close(peer[i].c);
+		fake_run();
+		for (uint32_t j = i + 1; j < job.n; j++)
+			cmpi_progress(peer[j].c);
+	}
+	if (fake_violation())
+		fail("at close: %s", fake_violation());
+}
+
+static void describe(void)
+{
+	for (uint32_t i = 0; i < job.n; i++) {
+		const struct via_params *p = &peer[i].c->params;
+
+		printf("# %u: depth %u initial %u noop %u rndv %u threshold %u preserve %u notify %u dynamic %u vbufs %u\n", i, p->depth,
+		       p->initial, p->noop_extra, p->rendezvous_extra, p->threshold, p->preserve, p->notify, p->dynamic,
+		       peer[i].c->nvbufs);
+		for (uint32_t j = 0; j < job.n; j++) {
+			const struct pair *pair = &peer[i].pair[j];
+
+			if (i != j)
+				printf("#    to %u: am %u, matched %u, adds %u; state %u credit %u owed %u noops %u/%u stalls %ju\n", j,
+				       pair->am_out, pair->sent, pair->adds, pair->proc->state, pair->proc->remote_credit,
+				       pair->proc->local_credit, pair->proc->noops_sent, pair->proc->noops_acked,
+				       (uintmax_t)*peer[i].c->count.credit_stalls);
+		}
+	}
+}
+
+static bool run_seed(uint64_t seed, bool loud)
+{
+	struct fake_config config = {.seed = seed};
+
+	memset(&job, 0, sizeof(job));
+	memset(peer, 0, sizeof(peer));
+	job.seed = seed;
+	fake_reset(&config);
+	for (uint32_t i = 0; i < 10; i++)
+		fake_random(2);
+	config.buffers = 4 + fake_random(12);
+	config.instant = fake_random(3) * 50;
+	config.auto_steps = fake_random(2);
+	job.n = 2 + fake_random(PEERS - 1);
+	config.seed = seed + 1000000007;
+	fake_reset(&config);
+	parameters();
+	for (uint32_t i = 0; i < job.n; i++)
+		peer_open(i);
+	peers_meet();
+	for (uint32_t i = 0; i < 4000 && !job.failure[0]; i++) {
+		step();
+		check_accounts();
+	}
+	quiesce();
+	if (!job.failure[0])
+		check_end();
+	if (loud || job.failure[0])
+		describe();
+	if (!job.failure[0])
+		close_all();
+	if (job.failure[0])
+		printf("# seed %ju: %s\n", (uintmax_t)seed, job.failure);
+	for (uint32_t i = 0; i < job.n; i++)
+		peer_free(&peer[i]);
+	return !job.failure[0];
+}
+
+static uint64_t first = 1, last = 3000;
+
+static void random_interleavings(void)
+{
+	for (uint64_t seed = first; seed <= last; seed++)
+		if (!CHECK(run_seed(seed, first == last)))
+			break;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		first = last = strtoull(argv[1], NULL, 0);
+	if (argc > 2)
+		last = strtoull(argv[2], NULL, 0);
+	CASE(random_interleavings);
+	return check_done();
+}

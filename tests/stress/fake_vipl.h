@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A VIPL for tests: several "processes" in one, one NIC handle each, and a network that moves one thing at a time, by
+ * seed or by hand.  It offers what C-MPI's protocol module calls, and judges how it is called: a message without a posted
+ * receive, memory that is not registered, a buffer that is not owned are violations, which tests look at.
+ *
+ * Not a model of time or of the NIC: messages of one VI stay in order, everything else may happen in any order.
+ */
+#ifndef TESTS_FAKE_VIPL_H
+#define TESTS_FAKE_VIPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vipl.h"
+
+struct fake_config {
+	uint64_t seed;
+	uint32_t buffers; /* pool buffers of each NIC handle */
+	uint32_t instant; /* of 100 sends, how many leave inside the post when nothing is before them */
+	uint32_t auto_steps; /* network steps inside each VipCQDone that finds nothing */
+};
+
+/* Forgets everything, parameters included (they get the defaults of nicemu/util/params.def). */
+void fake_reset(const struct fake_config *config);
+void fake_auto_steps(uint32_t steps);
+void fake_param(const char *name, int64_t value);
+uint32_t fake_random(uint32_t below);
+
+/* Moves one thing, chosen at random; false: nothing can move. */
+bool fake_step(void);
+void fake_run(void);
+/* Nothing leaves `from` for `to` (any when NULL) while held. */
+void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held);
+/* The process of that handle is gone, without a word. */
+void fake_kill(VIP_NIC_HANDLE nic);
+
+/* What was done wrong first; NULL: nothing. */
+const char *fake_violation(void);
+/* Buffers that are neither free nor on their way. */
+uint32_t fake_buffers_owned(void);
+/* Everything on its way from one to the other: posted, in the network, or arrived and not yet dequeued. */
+void fake_in_flight(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, void (*fn)(void *arg, const void *packet, size_t len), void *arg);
+/* Fewest receives that were posted when a message arrived at any VI (1: it took the last one). */
+uint32_t fake_closest(void);
+/* Refuses the next registrations of memory (not of vbufs made before). */
+void fake_refuse_registrations(uint32_t n);
+
+#endif

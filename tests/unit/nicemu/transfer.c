@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data through the NIC: every path (inline, buffer, given buffer, pull, RDMA in one step and through buffers). */
+#include "tests/unit/nicemu/pair.h"
+
+static const uint32_t sizes[] = { 0, 1, 2, 7, 8, 15, 16, 31, 33, 47, 48, 49, 64, 100, 1000, 8191, 8320, 8321, 16383, 16384, 16640, 65536,
+	100001, 400000 };
+
+static void one(struct pair *p, uint32_t size, uint32_t seed)
+{
+	struct nic_desc *r = fill(&p->b, 0, 0, p->b.mem, size + 10), *s = fill(&p->a, 1, NIC_CTL_IMMEDIATE, p->a.mem, size);
+
+	pattern(p->a.mem, size, seed);
+	memset(p->b.mem, 0xEE, size + 10);
+	s->imm = seed;
+	recv_desc(&p->b, r);
+	send_desc(&p->a, s);
+	pair_poll(p);
+	CHECK_EQ(status_of(s), NIC_ST_DONE | NIC_ST_OP_SEND);
+	CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_IMMEDIATE);
+	CHECK_EQ(r->length, size);
+	CHECK_EQ(r->imm, seed);
+	CHECK(is_pattern(p->b.mem, size, seed));
+	CHECK_EQ(p->b.mem[size], 0xEE);
+}
+
+static void all_sizes(uint16_t level)
+{
+	struct pair p;
+
+	pair_open(&p, level);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		one(&p, sizes[i], i + 1);
+	for (int i = 0; i < 3000; i++)
+		one(&p, (i * 37) % 3000, i);
+	pair_close(&p);
+}
+
+static void sizes_unreliable(void)
+{
+	all_sizes(NIC_UNRELIABLE);
+}
+
+static void sizes_delivery(void)
+{
+	all_sizes(NIC_RELIABLE_DELIVERY);
+}
+
+static void sizes_reception(void)
+{
+	all_sizes(NIC_RELIABLE_RECEPTION);
+}
+
+static void sizes_without_cma(void)
+{
+	struct pair p;
+
+	nic_param_set("cma", "off", "test");
+	all_sizes(NIC_RELIABLE_DELIVERY);
+	all_sizes(NIC_RELIABLE_RECEPTION);
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	one(&p, 100000, 1);
+	CHECK_EQ(counter(p.b.nic, "bytes_pulled"), 0);
+	CHECK_EQ(counter(p.a.nic, "bytes_buffer"), 100000);
+	pair_close(&p);
+	nic_param_set("cma", "auto", "test");
+}
+
+static void pull_counts(void)
+{
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	one(&p, 100000, 1);
+	CHECK_EQ(counter(p.b.nic, "bytes_pulled"), 100000);
+	pair_close(&p);
+}
+
+/* More than the ring on the NIC and the link hold, posted before anybody polls. */
+static void many_at(uint16_t level)
+{
+	struct pair p;
+	enum { N = 1000 };
+
+	pair_open(&p, level);
+	for (int i = 0; i < N; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * 100, 100));
+	for (int i = 0; i < N; i++) {
+		pattern(p.a.mem + i * 100, 100, i);
+		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem + i * 100, i % 101));
+	}
+	CHECK(counter(p.a.nic, "spilled") > 0);
+	CHECK(counter(p.b.nic, "spilled") > 0);
+	pair_poll(&p);
+	for (int i = 0; i < N; i++) {
+		CHECK_EQ(status_of(&p.a.desc[i]), NIC_ST_DONE);
+		CHECK_EQ(status_of(&p.b.desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+		CHECK_EQ(p.b.desc[i].length, i % 101);
+		CHECK(is_pattern(p.b.mem + i * 100, i % 101, i));
+	}
+	for (int i = 0; i < N; i++) {
+		uint64_t entry = 0;
+
+		CHECK(nic_cq_take(&p.b.recv_cq, &entry));
+		CHECK_EQ(entry, (uintptr_t)&p.b | NIC_CQ_RECV);
+		CHECK(nic_cq_take(&p.a.send_cq, &entry));
+	}
+	pair_close(&p);
+}
+
+static void many_outstanding(void)
+{
+	many_at(NIC_UNRELIABLE);
+	many_at(NIC_RELIABLE_DELIVERY);
+	many_at(NIC_RELIABLE_RECEPTION);
+}
+
+static void segments(uint32_t total, int nseg, uint16_t level)
+{
+	struct pair p;
+	struct nic_desc *s, *r;
+	uint32_t at = 0;
+
+	pair_open(&p, level);
+	pattern(p.a.mem, total, 5);
+	s = fill(&p.a, 0, 0, NULL, total);
+	r = fill(&p.b, 0, 0, NULL, total);
+	s->nseg = r->nseg = nseg;
+	for (int i = 0; i < nseg; i++) {
+		uint32_t len = i == nseg - 1 ? total - at : total / nseg;
+
+		(&s->seg[0])[i] = (struct nic_seg){ (uintptr_t)p.a.mem + at, p.a.handle, len };
+		/* the receiver has other cuts: the last piece first in size */
+		(&r->seg[0])[i] = (struct nic_seg){ (uintptr_t)p.b.mem + at, p.b.handle, len };
+		at += len;
+	}
+	recv_desc(&p.b, r);
+	send_desc(&p.a, s);
+	pair_poll(&p);
+	CHECK_EQ(status_of(s), NIC_ST_DONE);
+	CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+	CHECK(is_pattern(p.b.mem, total, 5));
+	pair_close(&p);
+}
+
+static void scatter_gather(void)
+{
+	static const int counts[] = { 2, 3, 10, 252 };
+
+	for (unsigned i = 0; i < 4; i++) {
+		segments(40, counts[i] > 10 ? 10 : counts[i], NIC_RELIABLE_DELIVERY);
+		segments(5000, counts[i], NIC_RELIABLE_DELIVERY);
+		segments(200000, counts[i], NIC_RELIABLE_RECEPTION);
+	}
+}
+
+static void given_buffers(void)
+{
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	for (int i = 0; i < 5000; i++) {
+		uint32_t len = 1 + (i * 61) % NIC_BUFFER_SIZE;
+		struct nic_desc *r = fill(&p.b, 0, NIC_CTL_POOL, p.b.mem, 64), *s;
+		uint8_t *buf = nic_buf_take(p.a.nic);
+
+		REQUIRE(buf);
+		pattern(buf, len, i);
+		s = fill(&p.a, 0, NIC_CTL_POOL, buf, len);
+		s->seg[0].handle = NIC_POOL_HANDLE;
+		recv_desc(&p.b, r);
+		send_desc(&p.a, s);
+		pair_poll(&p);
+		REQUIRE(CHECK_EQ(status_of(s), NIC_ST_DONE));
+		if (len <= 64) {
+			REQUIRE(CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE));
+			CHECK(is_pattern(p.b.mem, len, i));
+		} else {
+			REQUIRE(CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL));
+			CHECK_EQ(r->seg[1].length, len);
+			CHECK_EQ(r->seg[1].addr, (uintptr_t)buf);
+			CHECK(is_pattern((void *)(uintptr_t)r->seg[1].addr, len, i));
+			nic_buf_give(p.b.nic, (void *)(uintptr_t)r->seg[1].addr);
+		}
+	}
+	/* One way only: surplus came back, nobody hoards. */
+	CHECK(counter(p.b.nic, "buffers_returned") > 0);
+	CHECK(counter(p.a.nic, "buffers_taken") < 256);
+	pair_close(&p);
+}
+
+/* A plain send to a pool receive, and a given buffer to a plain receive. */
+static void mixed_buffers(void)
+{
+	struct pair p;
+	struct nic_desc *r, *s;
+	uint8_t *buf;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pattern(p.a.mem, 5000, 3);
+	r = fill(&p.b, 0, NIC_CTL_POOL, p.b.mem, 64);
+	recv_desc(&p.b, r);
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 5000));
+	pair_poll(&p);
+	CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL);
+	CHECK(is_pattern((void *)(uintptr_t)r->seg[1].addr, 5000, 3));
+	nic_buf_give(p.b.nic, (void *)(uintptr_t)r->seg[1].addr);
+
+	buf = nic_buf_take(p.a.nic);
+	pattern(buf + 100, 3000, 4);
+	r = fill(&p.b, 0, 0, p.b.mem, 4000);
+	s = fill(&p.a, 0, NIC_CTL_POOL, buf + 100, 3000);
+	s->seg[0].handle = NIC_POOL_HANDLE;
+	recv_desc(&p.b, r);
+	send_desc(&p.a, s);
+	pair_poll(&p);
+	CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+	CHECK(is_pattern(p.b.mem, 3000, 4));
+	pair_close(&p);
+}
+
+static struct nic_desc *rdma(struct end *e, int i, uint16_t op, void *local, uint64_t remote, uint32_t handle, uint32_t len)
+{
+	struct nic_desc *d = fill(e, i, op, local, len);
+
+	d->nseg = 2;
+	d->seg[1] = d->seg[0];
+	d->seg[0] = (struct nic_seg){ remote, handle, 0 };
+	return d;
+}
+
+static void rdma_sizes(void)
+{
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint32_t n = sizes[i];
+		struct nic_desc *r = fill(&p.b, 0, 0, NULL, 0), *d;
+
+		pattern(p.a.mem, n, i);
+		memset(p.b.mem, 0, n + 1);
+		r->nseg = 0;
+		recv_desc(&p.b, r);
+		d = rdma(&p.a, 0, NIC_CTL_RDMA_WRITE | NIC_CTL_IMMEDIATE, p.a.mem, (uintptr_t)p.b.mem, p.b.handle, n);
+		d->imm = 77;
+		send_desc(&p.a, d);
+		pair_poll(&p);
+		CHECK_EQ(status_of(d), NIC_ST_DONE | NIC_ST_OP_RDMA_WRITE);
+		CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_REMOTE_RDMA_WRITE | NIC_ST_IMMEDIATE);
+		CHECK_EQ(r->imm, 77);
+		CHECK(is_pattern(p.b.mem, n, i));
+		CHECK_EQ(p.b.mem[n], 0);
+		memset(p.a.mem, 0, n + 1);
+		d = rdma(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, (uintptr_t)p.b.mem, p.b.handle, n);
+		send_desc(&p.a, d);
+		pair_poll(&p);
+		CHECK_EQ(status_of(d), NIC_ST_DONE | NIC_ST_OP_RDMA_READ);
+		CHECK(is_pattern(p.a.mem, n, i));
+	}
+	pair_close(&p);
+}
+
+static void rdma_without_cma(void)
+{
+	nic_param_set("cma", "off", "test");
+	rdma_sizes();
+	nic_param_set("cma", "auto", "test");
+}
+
+/* Reads, writes and sends in one queue complete in order even when reads need the peer. */
+static void order_without_cma(void)
+{
+	struct pair p;
+	struct nic_desc *last = NULL;
+
+	nic_param_set("cma", "off", "test");
+	pair_open(&p, NIC_RELIABLE_RECEPTION);
+	for (int i = 0; i < 60; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * 100, 100));
+	for (int i = 0; i < 60; i++) {
+		if (i % 3 == 0)
+			last = rdma(&p.a, i, NIC_CTL_RDMA_READ, p.a.mem + 500000, (uintptr_t)p.b.mem + 400000, p.b.handle, 30000);
+		else if (i % 3 == 1)
+			last = rdma(&p.a, i, NIC_CTL_RDMA_WRITE, p.a.mem, (uintptr_t)p.b.mem + 600000, p.b.handle, 30000);
+		else
+			last = fill(&p.a, i, 0, p.a.mem, 100);
+		send_desc(&p.a, last);
+	}
+	for (int turn = 0; turn < 20000 && !(status_of(last) & NIC_ST_DONE); turn++) {
+		int i = 0;
+
+		nic_poll(turn & 1 ? p.a.nic : p.b.nic);
+		while (i < 60 && (status_of(&p.a.desc[i]) & NIC_ST_DONE))
+			i++;
+		for (; i < 60; i++)
+			CHECK(!(status_of(&p.a.desc[i]) & NIC_ST_DONE));
+	}
+	for (int i = 0; i < 60; i++)
+		CHECK_EQ(status_of(&p.a.desc[i]) & (NIC_ST_DONE | NIC_ST_ERROR_MASK), NIC_ST_DONE);
+	pair_close(&p);
+	nic_param_set("cma", "auto", "test");
+}
+
+int main(void)
+{
+	CASE(sizes_unreliable);
+	CASE(sizes_delivery);
+	CASE(sizes_reception);
+	CASE(sizes_without_cma);
+	CASE(pull_counts);
+	CASE(many_outstanding);
+	CASE(scatter_gather);
+	CASE(given_buffers);
+	CASE(mixed_buffers);
+	CASE(rdma_sizes);
+	CASE(rdma_without_cma);
+	CASE(order_without_cma);
+	return check_done();
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Protection tags and registered memory in one process: what is refused, what is remembered, the null tag.
+ */
+#include "tests/unit/vipl/one.h"
+
+static void registering(void)
+{
+	struct one o;
+	VIP_MEM_ATTRIBUTES attr = { 0 }, got;
+	VIP_MEM_HANDLE h[3] = { 0 };
+	char stack[100];
+
+	one_open(&o);
+	attr.Ptag = o.ptag;
+	/* Not page aligned, one byte, the same bytes again with other rights. */
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, stack + 1, 1, &attr, &h[0]));
+	attr.EnableRdmaWrite = VIP_TRUE;
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, stack + 1, 1, &attr, &h[1]));
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, o.mem + 4095, 4098, &attr, &h[2]));
+	CHECK(h[0] && h[1] && h[2] && h[0] != h[1] && h[1] != h[2] && h[0] != h[2]);
+	VIP(VIP_SUCCESS, VipQueryMem(o.nic, stack + 1, h[0], &got));
+	CHECK(got.Ptag == o.ptag && !got.EnableRdmaWrite && !got.EnableRdmaRead);
+	VIP(VIP_SUCCESS, VipQueryMem(o.nic, stack + 1, h[1], &got));
+	CHECK(got.Ptag == o.ptag && got.EnableRdmaWrite && !got.EnableRdmaRead);
+	VIP(VIP_INVALID_PARAMETER, VipQueryMem(o.nic, stack + 1, h[2], &got));
+	VIP(VIP_INVALID_PARAMETER, VipQueryMem(o.nic, stack + 1, 0, &got));
+	VIP(VIP_INVALID_PARAMETER, VipQueryMem(o.nic, stack + 1, 0xFFFFFFFF, &got));
+	attr.EnableRdmaWrite = VIP_FALSE;
+	attr.EnableRdmaRead = VIP_TRUE;
+	VIP(VIP_SUCCESS, VipSetMemAttributes(o.nic, stack + 1, h[0], &attr));
+	VIP(VIP_SUCCESS, VipQueryMem(o.nic, stack + 1, h[0], &got));
+	CHECK(got.Ptag == o.ptag && !got.EnableRdmaWrite && got.EnableRdmaRead);
+	VIP(VIP_INVALID_PARAMETER, VipDeregisterMem(o.nic, stack, h[0] + 100000));
+	for (int i = 0; i < 3; i++) {
+		VIP(VIP_SUCCESS, VipDeregisterMem(o.nic, i == 2 ? o.mem + 4095 : stack + 1, h[i]));
+		VIP(VIP_INVALID_PARAMETER, VipDeregisterMem(o.nic, i == 2 ? o.mem + 4095 : stack + 1, h[i]));
+		VIP(VIP_INVALID_PARAMETER, VipQueryMem(o.nic, stack + 1, h[i], &got));
+		VIP(VIP_INVALID_PARAMETER, VipSetMemAttributes(o.nic, stack + 1, h[i], &attr));
+	}
+	one_close(&o);
+}
+
+static void refused_ranges(void)
+{
+	struct one o;
+	VIP_MEM_ATTRIBUTES attr = { 0 };
+	VIP_MEM_HANDLE handle = 77;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *hole;
+
+	one_open(&o);
+	attr.Ptag = o.ptag;
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, NULL, 10, &attr, &handle));
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, o.mem, 0, &attr, &handle));
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, o.mem, ~(VIP_ULONG)0, &attr, &handle));
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, o.mem, 10, &attr, NULL));
+	/* Addresses where nothing is. */
+	hole = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(hole + page, page);
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, hole, 3 * page, &attr, &handle));
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, hole + page, 1, &attr, &handle));
+	VIP(VIP_INVALID_PARAMETER, VipRegisterMem(o.nic, hole + page - 1, 2, &attr, &handle));
+	CHECK_EQ(handle, 77);
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, hole, page, &attr, &handle));
+	VIP(VIP_SUCCESS, VipDeregisterMem(o.nic, hole, handle));
+	munmap(hole, page);
+	munmap(hole + 2 * page, page);
+	one_close(&o);
+}
+
+static void many_regions(void)
+{
+	enum { MOST = 20000 };
+	static VIP_MEM_HANDLE handle[MOST];
+	struct one o;
+	VIP_MEM_ATTRIBUTES attr = { 0 };
+	unsigned n;
+
+	one_open(&o);
+	attr.Ptag = o.ptag;
+	for (int round = 0; round < 2; round++) {
+		for (n = 0; n < MOST && VipRegisterMem(o.nic, o.mem + n, 8, &attr, &handle[n]) == VIP_SUCCESS; n++)
+			;
+		CHECK(n >= o.attr.MaxRegisterRegions - 1 && n <= o.attr.MaxRegisterRegions);
+		VIP(VIP_ERROR_RESOURCE, VipRegisterMem(o.nic, o.mem, 8, &attr, &handle[n]));
+		while (n--)
+			VIP(VIP_SUCCESS, VipDeregisterMem(o.nic, o.mem + n, handle[n]));
+	}
+	one_close(&o);
+}
+
+static void tags_in_use(void)
+{
+	struct one o;
+	VIP_PROTECTION_HANDLE ptag;
+	VIP_VI_ATTRIBUTES vi_attr;
+	VIP_MEM_ATTRIBUTES attr = { 0 };
+	VIP_MEM_HANDLE handle;
+	VIP_VI_HANDLE vi;
+
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipCreatePtag(o.nic, &ptag));
+	attr.Ptag = ptag;
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, o.mem, 8, &attr, &handle));
+	VIP(VIP_ERROR_RESOURCE, VipDestroyPtag(o.nic, ptag));
+	vi_attr = one_attributes(&o);
+	vi_attr.Ptag = ptag;
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &vi_attr, NULL, NULL, &vi));
+	VIP(VIP_SUCCESS, VipDeregisterMem(o.nic, o.mem, handle));
+	VIP(VIP_ERROR_RESOURCE, VipDestroyPtag(o.nic, ptag));
+	vi_attr.Ptag = o.ptag;
+	VIP(VIP_SUCCESS, VipSetViAttributes(vi, &vi_attr)); /* lets go of it */
+	VIP(VIP_SUCCESS, VipDestroyPtag(o.nic, ptag));
+	VIP(VIP_INVALID_PARAMETER, VipDestroyPtag(o.nic, ptag));
+	VIP(VIP_INVALID_PTAG, VipRegisterMem(o.nic, o.mem, 8, &attr, &handle));
+	VIP(VIP_INVALID_PTAG, VipSetMemAttributes(o.nic, o.mem, o.handle, &attr));
+	vi_attr.Ptag = ptag;
+	VIP(VIP_INVALID_PTAG, VipSetViAttributes(vi, &vi_attr));
+	VIP(VIP_INVALID_PTAG, VipCreateVi(o.nic, &vi_attr, NULL, NULL, &vi));
+	VIP(VIP_INVALID_PARAMETER, VipDestroyPtag(o.nic, NULL));
+	one_close(&o);
+}
+
+/* Programs for Giganet's library: no attributes, and a null tag. */
+static void the_null_tag(void)
+{
+	struct one o;
+	VIP_MEM_ATTRIBUTES got, attr = { 0 };
+	VIP_VI_ATTRIBUTES vi_attr;
+	VIP_MEM_HANDLE handle;
+	VIP_DESCRIPTOR *d, *done;
+
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, o.mem, ONE_MEMORY, NULL, &handle));
+	VIP(VIP_SUCCESS, VipQueryMem(o.nic, o.mem, handle, &got));
+	CHECK(!got.Ptag && !got.EnableRdmaWrite && !got.EnableRdmaRead);
+	vi_attr = one_attributes(&o);
+	vi_attr.Ptag = NULL;
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &vi_attr, NULL, NULL, &o.a));
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &vi_attr, NULL, NULL, &o.b));
+	one_connect(&o);
+	/* A VI without a tag and memory with one, and the other way round. */
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 64), o.handle));
+	d = one_desc(&o, 1, 64);
+	d->DS[0].Local.Handle = handle;
+	VIP(VIP_SUCCESS, VipPostSend(o.a, d, handle));
+	VIP(VIP_SUCCESS, VipRecvWait(o.b, 5000, &done));
+	VIP(VIP_SUCCESS, VipSendWait(o.a, 5000, &done));
+	one_close(&o);
+
+	VIP(VIP_SUCCESS, VipxParameterSet("vipl_strict", "true", "test"));
+	one_open(&o);
+	VIP(VIP_INVALID_PTAG, VipRegisterMem(o.nic, o.mem, ONE_MEMORY, NULL, &handle));
+	VIP(VIP_INVALID_PTAG, VipRegisterMem(o.nic, o.mem, ONE_MEMORY, &attr, &handle));
+	VIP(VIP_INVALID_PTAG, VipCreateVi(o.nic, &vi_attr, NULL, NULL, &o.a));
+	one_close(&o);
+	VIP(VIP_SUCCESS, VipxParameterSet("vipl_strict", "false", "test"));
+}
+
+int main(void)
+{
+	CASE(registering);
+	CASE(refused_ranges);
+	CASE(many_regions);
+	CASE(tags_in_use);
+	CASE(the_null_tag);
+	return check_done();
+}
