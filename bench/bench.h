@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the MPI benchmarks here share: options, sizes, the timed loop, "real data", validation, and the output format
+ * that people know from the OSU micro-benchmarks, so that the same scripts read both.
+ *
+ * A benchmark is a struct bench with one function for one iteration; bench_run does the rest.  Nothing here is part of
+ * what is measured except, with -r, the touching of the data.
+ */
+#ifndef QNIX_BENCH_BENCH_H
+#define QNIX_BENCH_BENCH_H
+
+#include <mpi.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BENCH_LARGE = 8192, BENCH_VALIDATIONS = 16 };
+
+struct bench_options {
+	size_t min, max;
+	long iterations, large_iterations;  /* a message is large above BENCH_LARGE bytes */
+	long warmup, large_warmup;
+	long milliseconds;                  /* 0, or about how long one size may take */
+	int window;
+	int digits;
+	bool validate, real;
+	bool allocate;                      /* one-sided: MPI_Win_allocate */
+};
+
+struct bench;
+typedef void bench_step(struct bench *b);
+typedef bool bench_check(struct bench *b, int round);
+
+/* The benchmark fills in the first part; the rest is for its functions to read. */
+struct bench {
+	const char *title;                  /* "MPI Latency Test" */
+	const char *column;                 /* "Latency (us)" */
+	const char *column2;                /* NULL, or a second figure */
+	char note[96];                      /* empty, or one more header line */
+	int ranks;                          /* at least so many */
+	bool no_sizes;                      /* one figure only */
+	struct bench_options o;             /* defaults, then what the user said */
+	void (*begin)(struct bench *b);     /* NULL, or when options and ranks are known */
+	void (*end)(struct bench *b);       /* NULL, or before MPI_Finalize */
+	bench_step *step;                   /* one iteration */
+	bench_check *check;                 /* NULL, or one untimed round with verified content */
+	/* From the seconds of one iteration to the figures; on rank 0, after a reduction of its own if it needs one. */
+	void (*figures)(struct bench *b, double seconds, double *one, double *two);
+
+	int rank, size;
+	size_t bytes;                       /* of the current size */
+	long round;                         /* counts iterations, for data that change */
+	double spent;                       /* a step that times only a part of itself adds here */
+	bool part;                          /* steps do that */
+	char *out, *in;                     /* page-aligned, for the largest size or with -r a window of it */
+	MPI_Request *req;                   /* two for each message of a window */
+	MPI_Win win;                        /* of the one-sided benchmarks */
+	char *exposed;                      /* my part of it */
+};
+
+/* ---- options ---- */
+
+static inline void bench_usage(const char *program)
+{
+	printf("usage: %s [options]\n"
+		"  -m [MIN:]MAX  sizes in bytes, powers of two between them\n"
+		"  -i N[:LARGE]  iterations, and for messages above %d bytes (the same)\n"
+		"  -x N[:LARGE]  iterations before the timing starts\n"
+		"  -t MS         fewer iterations where a size would take longer than this\n"
+		"  -W N          window: messages under way at once\n"
+		"  -c            validate: some untimed rounds with verified content, and a column that says Pass or Fail\n"
+		"  -r            real data: the sender writes every message anew, the receiver reads it, both are timed\n"
+		"  -w KIND       one-sided: create or allocate the window\n"
+		"  -d DIGITS     after the decimal point\n", program, BENCH_LARGE);
+}
+
+static inline void bench_pair(const char *text, long *small, long *large)
+{
+	const char *colon = strchr(text, ':');
+
+	*small = atol(text);
+	*large = colon ? atol(colon + 1) : *small;
+}
+
+static inline void bench_sizes(const char *text, struct bench_options *o)
+{
+	const char *colon = strchr(text, ':');
+
+	if (colon)
+		o->min = strtoul(text, NULL, 0);
+	if (!colon || colon[1])
+		o->max = strtoul(colon ? colon + 1 : text, NULL, 0);
+}
+
+/* False when the program should end; its status is then 0 for -h, 2 for a wrong option. */
+static inline bool bench_parse(struct bench_options *o, int argc, char **argv, bool speak, int *status)
+{
+	int c;
+
+	opterr = speak;
+	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:crh")) != -1)
+		switch (c) {
+		case 'm': bench_sizes(optarg, o); break;
+		case 'i': bench_pair(optarg, &o->iterations, &o->large_iterations); break;
+		case 'x': bench_pair(optarg, &o->warmup, &o->large_warmup); break;
+		case 't': o->milliseconds = atol(optarg); break;
+		case 'W': o->window = atoi(optarg); break;
+		case 'w': o->allocate = !strcmp(optarg, "allocate"); break;
+		case 'd': o->digits = atoi(optarg); break;
+		case 'c': o->validate = true; break;
+		case 'r': o->real = true; break;
+		default:
+			if (speak)
+				bench_usage(argv[0]);
+			*status = c == 'h' ? 0 : 2;
+			return false;
+		}
+	if (o->window < 1)
+		o->window = 1;
+	return true;
+}
+
+/* ---- data ---- */
+
+/* Every word gets another value than it had the time before. */
+static inline void bench_rewrite(char *p, size_t bytes, long round)
+{
+	uint64_t *words = (uint64_t *)p;
+
+	for (size_t i = 0; i < bytes / 8; i++)
+		words[i] = (uint64_t)round + i;
+	for (size_t i = bytes & ~(size_t)7; i < bytes; i++)
+		p[i] = (char)(round + (long)i);
+}
+
+static inline void bench_read(const char *p, size_t bytes)
+{
+	const uint64_t *words = (const uint64_t *)p;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < bytes / 8; i++)
+		sum += words[i];
+	for (size_t i = bytes & ~(size_t)7; i < bytes; i++)
+		sum += (uint64_t)p[i];
+	__asm__("" : : "r"(sum)); /* the sum counts as used, so the loads stay */
+}
+
+static inline char bench_byte(size_t i, int round)
+{
+	return (char)((i * 7 + (i >> 8) * 3 + (size_t)round * 11 + 1) & 0x7f);
+}
+
+static inline void bench_fill(char *p, size_t bytes, int round)
+{
+	for (size_t i = 0; i < bytes; i++)
+		p[i] = bench_byte(i, round);
+}
+
+static inline bool bench_same(const char *p, size_t bytes, int round)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (p[i] != bench_byte(i, round))
+			return false;
+	return true;
+}
+
+/* Buffers so large that a window of messages has buffers of its own, up to 64 MiB: with -r each message is another. */
+static inline size_t bench_slots(const struct bench *b, size_t bytes)
+{
+	const size_t most = (64u << 20) / (bytes ? bytes : 1);
+
+	if (!b->o.real || most < 1)
+		return 1;
+	return most < (size_t)b->o.window ? most : (size_t)b->o.window;
+}
+
+static inline char *bench_slot(const struct bench *b, char *room, int message)
+{
+	return room + (size_t)message % bench_slots(b, b->bytes) * b->bytes;
+}
+
+static inline char *bench_room(const struct bench *b)
+{
+	size_t bytes = b->o.real && b->o.window > 1 && b->o.max < (64u << 20) ? (64u << 20) : b->o.max;
+	char *p = aligned_alloc(4096, (bytes + 8192) & ~(size_t)4095);
+
+	if (!p) {
+		fprintf(stderr, "no memory for %zu bytes\n", bytes);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	memset(p, 1, bytes + 1);
+	return p;
+}
+
+/* ---- the timed loop ---- */
+
+static inline void bench_repeat(struct bench *b, long n)
+{
+	for (long i = 0; i < n; i++, b->round++)
+		b->step(b);
+}
+
+/* Rank 0 says how many iterations fit the time, from what the last warm-up iterations took. */
+static inline long bench_count(const struct bench *b, long wanted, double seconds)
+{
+	double fit = seconds > 0 ? (double)b->o.milliseconds * 1e-3 / seconds : (double)wanted;
+	long n = fit < (double)wanted ? (long)fit : wanted;
+
+	n = n < 2 ? 2 : n;
+	if (!b->o.milliseconds || n > wanted)
+		n = wanted;
+	MPI_Bcast(&n, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+	return n;
+}
+
+/* Seconds of one iteration on this rank. */
+static inline double bench_time(struct bench *b)
+{
+	bool large = b->bytes > BENCH_LARGE;
+	long n = large ? b->o.large_iterations : b->o.iterations, warmup = large ? b->o.large_warmup : b->o.warmup,
+		last = (warmup + 1) / 2;
+	double start;
+
+	bench_repeat(b, warmup - last);
+	MPI_Barrier(MPI_COMM_WORLD);
+	start = MPI_Wtime();
+	bench_repeat(b, last);
+	n = bench_count(b, n, last ? (MPI_Wtime() - start) / (double)last : 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	b->spent = 0;
+	start = MPI_Wtime();
+	bench_repeat(b, n);
+	return (b->part ? b->spent : MPI_Wtime() - start) / (double)n;
+}
+
+static inline bool bench_valid(struct bench *b)
+{
+	bool ok = true;
+	int mine, all;
+
+	for (int k = 0; k < BENCH_VALIDATIONS; k++)
+		ok &= b->check(b, k);
+	mine = ok;
+	MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+	return all;
+}
+
+/* ---- output ---- */
+
+static inline void bench_header(const struct bench *b)
+{
+	if (b->rank)
+		return;
+	printf("# qnix bench: %s%s\n", b->title, b->o.real ? ", real data" : "");
+	if (b->note[0])
+		printf("# %s\n", b->note);
+	if (b->no_sizes)
+		printf("# %s", b->column);
+	else
+		printf("%-10s%18s", "# Size", b->column);
+	if (b->column2)
+		printf("%18s", b->column2);
+	printf(b->o.validate && b->check ? "%18s\n" : "\n", "Validation");
+	fflush(stdout);
+}
+
+static inline void bench_row(const struct bench *b, double one, double two, bool valid)
+{
+	if (b->rank)
+		return;
+	if (b->no_sizes)
+		printf("%17.*f", b->o.digits, one);
+	else
+		printf("%-10zu%18.*f", b->bytes, b->o.digits, one);
+	if (b->column2)
+		printf("%18.*f", b->o.digits, two);
+	printf(b->o.validate && b->check ? "%18s\n" : "\n", valid ? "Pass" : "Fail");
+	fflush(stdout);
+}
+
+static inline bool bench_size(struct bench *b)
+{
+	double seconds, one = 0, two = 0;
+	bool valid = true;
+
+	seconds = bench_time(b);
+	b->figures(b, seconds, &one, &two);
+	if (b->o.validate && b->check)
+		valid = bench_valid(b);
+	bench_row(b, one, two, valid);
+	return valid;
+}
+
+static inline bool bench_all_sizes(struct bench *b)
+{
+	bool valid = true;
+
+	if (b->no_sizes)
+		return bench_size(b);
+	for (b->bytes = b->o.min; b->bytes <= b->o.max; b->bytes = b->bytes ? 2 * b->bytes : 1)
+		valid &= bench_size(b);
+	return valid;
+}
+
+/* All of main: the exit status. */
+static inline int bench_run(struct bench *b, int argc, char **argv)
+{
+	int status = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &b->rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &b->size);
+	if (!bench_parse(&b->o, argc, argv, b->rank == 0, &status)) {
+		MPI_Finalize();
+		return status;
+	}
+	if (b->size < b->ranks) {
+		if (b->rank == 0)
+			fprintf(stderr, "%s: wants %d ranks\n", argv[0], b->ranks);
+		MPI_Finalize();
+		return 2;
+	}
+	b->out = bench_room(b);
+	b->in = bench_room(b);
+	b->req = calloc(2 * (size_t)b->o.window, sizeof *b->req);
+	if (b->begin)
+		b->begin(b);
+	bench_header(b);
+	status = !bench_all_sizes(b);
+	if (b->end)
+		b->end(b);
+	free(b->out);
+	free(b->in);
+	free(b->req);
+	MPI_Finalize();
+	return status;
+}
+
+/* ---- one-sided: a window of the largest size, locked by all for the whole run ---- */
+
+static inline void bench_window_open(struct bench *b)
+{
+	if (b->o.allocate) {
+		MPI_Win_allocate((MPI_Aint)b->o.max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->exposed, &b->win);
+		memset(b->exposed, 1, b->o.max);
+	} else {
+		b->exposed = aligned_alloc(4096, (b->o.max + 4096) & ~(size_t)4095);
+		memset(b->exposed, 1, b->o.max);
+		MPI_Win_create(b->exposed, (MPI_Aint)b->o.max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->win);
+	}
+	MPI_Win_lock_all(0, b->win);
+	snprintf(b->note, sizeof b->note, "Window creation: MPI_Win_%s, synchronization: MPI_Win_flush",
+		b->o.allocate ? "allocate" : "create");
+}
+
+static inline void bench_window_close(struct bench *b)
+{
+	MPI_Win_unlock_all(b->win);
+	MPI_Win_free(&b->win);
+	if (!b->o.allocate)
+		free(b->exposed);
+}
+
+/* Mean over all ranks, on rank 0: the figure of a collective. */
+static inline void bench_mean_us(struct bench *b, double seconds, double *one, double *two)
+{
+	double sum = 0;
+
+	(void)two;
+	MPI_Reduce(&seconds, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	*one = sum / b->size * 1e6;
+}
+
+#endif

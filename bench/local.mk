@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Benchmarks, of the NIC, of VIPL and of MPI; bench/run starts them side by side.
+
+# PLAIN BEGIN
+noinst_PROGRAMS += \
+	bench/nic_latency \
+	bench/probe
+# PLAIN END
+# DIST BEGIN
+EXTRA_DIST += \
+	bench/bench.h \
+	bench/run
+# DIST END
+
+if HAVE_OMPI
+
+# MPI BEGIN
+noinst_PROGRAMS += \
+	bench/allreduce \
+	bench/barrier \
+	bench/bcast \
+	bench/bibw \
+	bench/bw \
+	bench/get_latency \
+	bench/latency \
+	bench/mbw_mr \
+	bench/put_latency
+
+bench_allreduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_allreduce_LDADD = $(MPI_LIBS)
+bench_barrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_barrier_LDADD = $(MPI_LIBS)
+bench_bcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_bcast_LDADD = $(MPI_LIBS)
+bench_bibw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_bibw_LDADD = $(MPI_LIBS)
+bench_bw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_bw_LDADD = $(MPI_LIBS)
+bench_get_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_get_latency_LDADD = $(MPI_LIBS)
+bench_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_latency_LDADD = $(MPI_LIBS)
+bench_mbw_mr_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_mbw_mr_LDADD = $(MPI_LIBS)
+bench_put_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_put_latency_LDADD = $(MPI_LIBS)
+# MPI END
+
+endif

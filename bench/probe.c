@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Probe: are the two processors that a benchmark is about to use two cores, or two halves of one?  A virtual machine may
+ * be moved between one run and the next, so the runner asks before each repetition.
+ *
+ *     probe [CPU CPU]          without arguments the first two cores that this process may use
+ *
+ * It prints one line:   cpus=0,1 oneway_ns=71.3 median_ns=74.0 slowdown=1.01
+ *   oneway_ns   half the time of a ping-pong by two flags, each in a cache line of its own (best and median of many)
+ *   slowdown    how much longer a loop of arithmetic takes when the other processor runs it too: about 1 on two cores,
+ *               1.5 to 2 on two hardware threads of one
+ *
+ * This is no MPI program: two threads of one process, each bound to its processor.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { CHUNKS = 60, TURNS = 500, LINE = 128, LOOP = 200000 };
+
+struct flag {
+	_Alignas(LINE) _Atomic int turn;
+};
+
+static struct flag ping, pong;
+static struct flag stage;             /* how far the first thread is; the second follows */
+static int cpus[2];
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static bool bind_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+/* A0: what the other thread did before it set the flag (R0) is seen after this. */
+static void await(struct flag *f, int turn)
+{
+	for (unsigned polls = 0; atomic_load_explicit(&f->turn, memory_order_acquire) != turn; polls++)
+		if (polls > 100000)
+			sched_yield(); /* the other thread has no processor now */
+}
+
+/* R0: to A0 in await. */
+static void set(struct flag *f, int turn)
+{
+	atomic_store_explicit(&f->turn, turn, memory_order_release);
+}
+
+/* Independent multiplications: one thread alone keeps the multiplier of a core busy. */
+static double arithmetic_ns(void)
+{
+	uint64_t a = 1, b = 2, c = 3, d = 4;
+	double start = now_ns();
+
+	for (int i = 0; i < LOOP; i++) {
+		a *= 0x9e3779b97f4a7c15u, b *= 0xd6e8feb86659fd93u, c *= 0xca5a826395121157u, d *= 0x7aca0d6ae6a3fa4fu;
+		__asm__("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+	}
+	return now_ns() - start;
+}
+
+static double best_arithmetic(int times)
+{
+	double best = 1e18, t;
+
+	while (times--) {
+		t = arithmetic_ns();
+		best = t < best ? t : best;
+	}
+	return best;
+}
+
+/* Stage 1: ping-pong.  2: the first thread calculates alone.  3: both do, until the first one has had enough and says 4. */
+static void *second(void *unused)
+{
+	(void)unused;
+	bind_to(cpus[1]);
+	await(&stage, 1);
+	for (int turn = 1; turn <= CHUNKS * TURNS; turn++) {
+		await(&ping, turn);
+		set(&pong, turn);
+	}
+	await(&stage, 3);
+	set(&pong, -1);
+	while (atomic_load_explicit(&stage.turn, memory_order_relaxed) == 3) /* only a wish to stop: nothing follows from it */
+		arithmetic_ns();
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void ping_pong(double *best, double *median)
+{
+	double chunk[CHUNKS];
+	int turn = 1;
+
+	for (int k = 0; k < CHUNKS; k++) {
+		double start = now_ns();
+
+		for (int i = 0; i < TURNS; i++, turn++) {
+			set(&ping, turn);
+			await(&pong, turn);
+		}
+		chunk[k] = (now_ns() - start) / TURNS / 2;
+	}
+	qsort(chunk, CHUNKS, sizeof *chunk, compare);
+	*best = chunk[0];
+	*median = chunk[CHUNKS / 2];
+}
+
+static double slowdown(void)
+{
+	double alone, together;
+
+	set(&stage, 2);
+	alone = best_arithmetic(10);
+	set(&stage, 3);
+	await(&pong, -1); /* it calculates from here on */
+	together = best_arithmetic(20);
+	set(&stage, 4);
+	return together / alone;
+}
+
+/* The number of the first hardware thread of a processor's core, as far as this system tells. */
+static int core_of(int cpu)
+{
+	char path[96];
+	int first = cpu;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%d", &first) != 1)
+		first = cpu;
+	if (f)
+		fclose(f);
+	return first;
+}
+
+static bool choose(void)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	sched_getaffinity(0, sizeof set, &set);
+	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+		if (CPU_ISSET((unsigned)cpu, &set) && (n == 0 || core_of(cpu) != core_of(cpus[0])))
+			cpus[n++] = cpu;
+	return n == 2;
+}
+
+int main(int argc, char **argv)
+{
+	double best, median, factor;
+	pthread_t thread;
+
+	if (argc == 3) {
+		cpus[0] = atoi(argv[1]);
+		cpus[1] = atoi(argv[2]);
+	} else if (argc != 1 || !choose()) {
+		fprintf(stderr, argc != 1 ? "usage: probe [CPU CPU]\n" : "probe: only one core may be used here\n");
+		return 2;
+	}
+	if (!bind_to(cpus[0]) || pthread_create(&thread, NULL, second, NULL)) {
+		fprintf(stderr, "probe: cannot use processors %d and %d\n", cpus[0], cpus[1]);
+		return 2;
+	}
+	set(&stage, 1);
+	ping_pong(&best, &median);
+	factor = slowdown();
+	pthread_join(thread, NULL);
+	printf("cpus=%d,%d oneway_ns=%.1f median_ns=%.1f slowdown=%.2f\n", cpus[0], cpus[1], best, median, factor);
+	return 0;
+}
