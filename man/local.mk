@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Manual pages. Two of them have tables that the program declares (parameters,
+# counters): man/fill, built from the same declarations, writes those in.
+
+dist_man_MANS += \
+	man/qnix.1 \
+	man/qnix.7
+
+nodist_man_MANS = \
+	man/qnix.conf.5 \
+	man/qnix-counters.7
+
+noinst_PROGRAMS += man/fill
+man_fill_SOURCES = man/fill.c
+
+EXTRA_DIST += \
+	man/qnix.conf.5.in \
+	man/qnix-counters.7.in
+
+# Checking for leaks may be forbidden where this is built, and there is nothing to leak.
+FILL = $(AM_V_GEN)$(MKDIR_P) man && ASAN_OPTIONS=detect_leaks=0 man/fill$(EXEEXT)
+
+man/qnix.conf.5: man/qnix.conf.5.in man/fill$(EXEEXT)
+	$(FILL) <$(top_srcdir)/man/qnix.conf.5.in >$@.tmp && mv $@.tmp $@
+
+man/qnix-counters.7: man/qnix-counters.7.in man/fill$(EXEEXT)
+	$(FILL) <$(top_srcdir)/man/qnix-counters.7.in >$@.tmp && mv $@.tmp $@
+
+# ---- the pages in the folders where man looks, for . dev/env
+
+noinst_DATA = man/.found
+
+man/.found: $(dist_man_MANS) $(nodist_man_MANS)
+	$(AM_V_GEN)for page in $^; do \
+		folder=man/man$${page##*.} && $(MKDIR_P) $$folder && \
+		case $$page in /*) ;; *) page=../../$$page ;; esac && \
+		ln -sf "$$page" $$folder || exit 1; \
+	done && touch $@
+
+CLEANFILES += $(nodist_man_MANS) man/.found
+
+clean-local:
+	rm -rf man/man1 man/man3 man/man5 man/man7
