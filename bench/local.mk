@@ -10,7 +10,8 @@ noinst_PROGRAMS += \
 # DIST BEGIN
 EXTRA_DIST += \
 	bench/bench.h \
-	bench/run
+	bench/run \
+	bench/README.md
 # DIST END
 
 if HAVE_OMPI

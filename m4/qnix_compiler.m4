@@ -102,6 +102,8 @@ AC_DEFUN([QNIX_COMPILER_FLAGS], [
   QNIX_TRY_FLAG([QNIX_CFLAGS], [-mcx16])
   # Texts are cut at the end of their buffers on purpose, with snprintf.
   QNIX_TRY_FLAG([QNIX_CFLAGS], [-Wno-format-truncation])
+  # ThreadSanitizer does not follow fences, and gcc says so at each.
+  AS_CASE([$enable_sanitizers], [*thread*], [QNIX_TRY_FLAG([QNIX_CFLAGS], [-Wno-tsan])])
   AS_IF([test "x$enable_werror" != xno], [QNIX_CFLAGS="$QNIX_CFLAGS -Werror"])
   AS_IF([test "x$enable_debug" != xno], [QNIX_CPPFLAGS="$QNIX_CPPFLAGS -DQNIX_DEBUG=1"])
   QNIX_LINK_WHOLE

@@ -4,8 +4,17 @@
 # counters): man/fill, built from the same declarations, writes those in.
 
 dist_man_MANS += \
+	man/VipCQ.3 \
+	man/VipConnect.3 \
+	man/VipMemory.3 \
+	man/VipNS.3 \
+	man/VipNic.3 \
+	man/VipNotify.3 \
+	man/VipQueue.3 \
+	man/Vipx.3 \
 	man/qnix.1 \
-	man/qnix.7
+	man/qnix.7 \
+	man/vipl.7
 
 nodist_man_MANS = \
 	man/qnix.conf.5 \

@@ -22,10 +22,21 @@ LDADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la
 
 # PLAIN BEGIN
 PLAIN_TESTS = \
+	tests/unit/cmpi/am \
+	tests/unit/cmpi/conn \
+	tests/unit/cmpi/deadlock \
+	tests/unit/cmpi/match \
+	tests/unit/cmpi/rma \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/transfer \
+	tests/unit/vipl/format \
+	tests/unit/vipl/handles \
+	tests/unit/vipl/mem \
+	tests/unit/vipl/names \
+	tests/unit/vipl/queue \
+	tests/func/vipl_clients \
 	tests/func/vipl_connect \
 	tests/func/vipl_errors \
 	tests/func/vipl_lost \
@@ -42,11 +53,23 @@ check_PROGRAMS += $(PLAIN_TESTS)
 TESTS += $(PLAIN_TESTS)
 
 # The protocol module alone, over a VIPL that the test plays.
+tests_unit_cmpi_am_SOURCES = tests/unit/cmpi/am.c tests/stress/fake_vipl.c
+tests_unit_cmpi_am_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_conn_SOURCES = tests/unit/cmpi/conn.c tests/stress/fake_vipl.c
+tests_unit_cmpi_conn_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_deadlock_SOURCES = tests/unit/cmpi/deadlock.c tests/stress/fake_vipl.c
+tests_unit_cmpi_deadlock_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_match_SOURCES = tests/unit/cmpi/match.c tests/stress/fake_vipl.c
+tests_unit_cmpi_match_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_rma_SOURCES = tests/unit/cmpi/rma.c tests/stress/fake_vipl.c
+tests_unit_cmpi_rma_LDADD = cmpi/libcmpi.la
 tests_stress_credits_SOURCES = tests/stress/credits.c tests/stress/fake_vipl.c
 tests_stress_credits_LDADD = cmpi/libcmpi.la
 
 EXTRA_DIST += \
+	tests/unit/cmpi/job.h \
 	tests/unit/nicemu/pair.h \
+	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
 	tests/stress/fake_vipl.h
 # PLAIN END

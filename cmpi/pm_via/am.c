@@ -22,16 +22,23 @@ static __attribute__((noinline)) struct via_vbuf *refuse(struct cmpi *c, int rea
 	return NULL;
 }
 
-/* May a new message be queued for this peer?  Connects on first use. */
+/*
+ * May a new message be queued for this peer?  Connects on first use, and accepts nothing before the connection is up: a
+ * caller that was told OK may stop making progress, and the connection would never be made.
+ */
 static __attribute__((noinline)) int ready_slow(struct cmpi_proc *proc)
 {
+	int err;
+
 	switch (proc->state) {
 	case VIA_CONN_IDLE:
 	case VIA_CONN_CLOSED:
 		if (proc->self)
 			return CMPI_PARAMETER;
-		return via_conn_start(proc);
+		err = via_conn_start(proc);
+		return err == CMPI_OK ? CMPI_AGAIN : err;
 	case VIA_CONN_CONNECTING:
+		return CMPI_AGAIN;
 	case VIA_CONN_CONNECTED:
 		return proc->backlog.len < proc->cmpi->params.backlog_max ? CMPI_OK : CMPI_AGAIN;
 	default:

@@ -21,7 +21,7 @@
 	C(rndv_rget, "cmpi_rndv_rget", "Rendezvous sent whose receiver reads (RGET)") \
 	C(rndv_rput, "cmpi_rndv_rput", "Rendezvous sent whose sender writes (RPUT)") \
 	C(rndv_r3, "cmpi_rndv_r3", "Rendezvous sent through packets (R3)") \
-	C(rndv_downgraded, "cmpi_rndv_downgraded", "of them, asked for as RGET or RPUT") \
+	C(rndv_downgraded, "cmpi_rndv_downgraded", "of them, meant to go as RGET or RPUT, but memory could not be registered") \
 	C(puts, "cmpi_puts", "Remote writes") \
 	C(put_bytes, "cmpi_put_bytes", "Bytes of remote writes") \
 	C(gets, "cmpi_gets", "Remote reads") \

@@ -215,6 +215,7 @@ void via_dreg_fini(struct cmpi *c)
 	for (uint32_t i = 0; i < VIA_DREG_BUCKETS; i++)
 		while (c->dreg.page[i])
 			destroy(c, c->dreg.page[i]);
+	c->dreg.newest = c->dreg.oldest = NULL;
 }
 
 int cmpi_mem_register(struct cmpi *c, void *base, size_t len, unsigned access, struct cmpi_reg **out)

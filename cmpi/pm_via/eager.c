@@ -152,8 +152,12 @@ struct via_incoming *via_incoming_new(struct cmpi_proc *proc, const struct via_e
 		c->free_incoming = msg->next_free;
 	else
 		msg = via_chunk(c, sizeof(*msg));
-	if (msg)
-		*msg = (struct via_incoming){.proc = proc, .envelope = *envelope, .life = proc->life};
+	if (!msg)
+		return NULL;
+	*msg = (struct via_incoming){.proc = proc, .envelope = *envelope, .life = proc->life, .next = c->incoming};
+	if (c->incoming)
+		c->incoming->prev = msg;
+	c->incoming = msg;
 	return msg;
 }
 
@@ -164,6 +168,9 @@ void via_incoming_free(struct cmpi *c, struct via_incoming *msg)
 	if (msg->reg)
 		via_dreg_deregister(c, msg->reg);
 	msg->reg = NULL;
+	*(msg->prev ? &msg->prev->next : &c->incoming) = msg->next;
+	if (msg->next)
+		msg->next->prev = msg->prev;
 	msg->next_free = c->free_incoming;
 	c->free_incoming = msg;
 }

@@ -154,8 +154,12 @@ void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
 		reaped(proc, v);
 		return;
 	}
-	/* The usual end: the message has left already, and nothing was before it. */
-	if (via_likely(!proc->sends_posted++ && VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
+	/*
+	 * The usual end: the message has left already, and nothing was before it.  A1: the status is read before anything
+	 * else of the descriptor; pairs with the NIC's release.
+	 */
+	if (via_likely(!proc->sends_posted++ && (__atomic_load_n(&v->desc.CS.Status, __ATOMIC_ACQUIRE) & VIP_STATUS_DONE) &&
+	               VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
 		reaped(proc, v);
 	else
 		sending(proc);

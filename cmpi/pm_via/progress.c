@@ -10,7 +10,10 @@
  */
 #include "cmpi/pm_via/via.h"
 
-enum { PASS_PACKETS = 64 }; /* packets of one pass */
+enum {
+	PASS_PACKETS = 64, /* packets of one pass */
+	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect */
+};
 
 /* One word per thread; its address names the thread. */
 static _Thread_local char thread_name;
@@ -171,7 +174,7 @@ int via_progress(struct cmpi *c)
 
 	if (c->sending)
 		n += via_send_reap(c);
-	if (via_unlikely(c->connecting || VipxConnectEpoch(c->nic) != c->epoch))
+	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))
 		n += via_conn_progress(c);
 	while (via_unlikely(c->flow != NULL) && via_flow_run(c))
 		n++;

@@ -42,7 +42,10 @@ static int choose(struct via_send *send)
 	if (c->params.protocol != VIA_PROTO_RGET)
 		return c->params.protocol;
 	send->reg = via_dreg_register(c, (uintptr_t)send->buf, (size_t)len, CMPI_ACCESS_REMOTE_READ);
-	return send->reg ? VIA_PROTO_RGET : VIA_PROTO_R3;
+	if (send->reg)
+		return VIA_PROTO_RGET;
+	VIA_COUNT(c, rndv_downgraded);
+	return VIA_PROTO_R3;
 }
 
 int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)

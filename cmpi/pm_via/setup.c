@@ -250,6 +250,8 @@ int cmpi_close(struct cmpi *c)
 	via_completion_run(c);
 	progress_until(c, all_destroyed, FLUSH_MS);
 	via_unlock(c);
+	while (c->incoming) /* never accepted */
+		via_incoming_free(c, c->incoming);
 	procs_destroy(c);
 	do_stop(c);
 	return CMPI_OK;

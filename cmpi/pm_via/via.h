@@ -92,7 +92,7 @@ struct via_atomic {
 /* ---- a matched message that is arriving (eager.c, rndv.c) ----------------------------------------------------------- */
 
 struct via_incoming {
-	struct via_incoming *next_free;
+	struct via_incoming *next_free, *next, *prev;
 	struct cmpi_proc *proc;
 	struct via_recv *recv;     /* NULL: unexpected, so far */
 	struct via_envelope envelope;
@@ -244,6 +244,7 @@ struct cmpi {
 	struct via_completion *done, *done_tail;
 	VIP_ULONG epoch;
 	uint32_t connecting;             /* procs in state CONNECTING */
+	uint32_t passes;                 /* of progress */
 	uint32_t polls;                  /* of connections, for the rare checks */
 	const void *progress_owner;      /* thread inside cmpi_progress */
 	uint32_t progress_depth;
@@ -261,7 +262,7 @@ struct cmpi {
 	struct via_atomic *free_atomics;
 	uint32_t nrmas, natomics;
 	struct via_handles handles;
-	struct via_incoming *free_incoming;
+	struct via_incoming *incoming, *free_incoming;
 	const struct via_engine *engine;
 	struct cmpi_protocol_data data;
 	size_t max_transfer;

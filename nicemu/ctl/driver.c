@@ -291,12 +291,24 @@ void nic_driver_watch_all(struct nic *nic)
 
 /* ---- de-registration --------------------------------------------------------------------------------------------- */
 
+/* Nobody can dequeue any more, and the memory of the descriptors may be gone: they are not touched. */
+static void forget_work(struct nic_vi_ctx *ctx)
+{
+	ctx->tx_head = ctx->tx_next = ctx->tx_tail;
+	ctx->rx_head = ctx->rx_tail;
+	ctx->tx_spilled = ctx->rx_spilled = ctx->rx_bad = 0;
+	ctx->read_left = 0;
+	ctx->send_cq = ctx->recv_cq = 0;
+}
+
 void nic_driver_deregister(struct nic *nic)
 {
 	nic_conn_forget(nic);
 	for (uint32_t vi = 0; vi < nic->vi_used; vi++)
-		if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_FREE)
+		if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_FREE) {
+			forget_work(nic_vi(nic, vi));
 			nic_disconnect(nic, vi);
+		}
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		nic_rx_run(nic, nic->active[i], NIC_RING_SLOTS); /* for the buffers; there is no connection any more */
 	nic_buffer_release(nic);

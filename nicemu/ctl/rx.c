@@ -302,7 +302,7 @@ static nic_noinline void deliver_pull(struct nic *nic, const struct arrival *a)
 
 		if (run[i].len && nic_dma_read(a->link, to, n, run[i].addr, run[i].len) != NIC_DMA_OK) {
 			pop(nic, a->vi, a->ctx, NIC_ST_TRANSPORT | NIC_ST_OP_RECEIVE, 0, 0);
-			reject(nic, a, NIC_ST_TRANSPORT, NIC_EV_NONE);
+			reject(nic, a, NIC_ST_TRANSPORT, NIC_EV_CONN_LOST);
 			return;
 		}
 		at += run[i].len;

@@ -481,12 +481,12 @@ static enum step execute(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 	return w.op == NIC_CTL_RDMA_WRITE ? do_write(nic, ctx, link, e, &w) : do_read(nic, ctx, link, e, &w);
 }
 
-/* A descriptor in error on a reliable VI stops its queue; the status tells, so there is no event. */
-static nic_cold void failed(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
+/* A descriptor in error on a reliable VI stops its queue; the status tells why, an event only that the peer is gone. */
+static nic_cold void failed(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx, uint32_t status)
 {
 	retire(nic, vi, ctx);
 	if (ctx->reliability != NIC_UNRELIABLE)
-		nic_vi_fail(nic, vi, NIC_EV_NONE, 0);
+		nic_vi_fail(nic, vi, status & NIC_ST_TRANSPORT ? (int)NIC_EV_CONN_LOST : NIC_EV_NONE, 0);
 }
 
 static bool reading(const struct nic *nic, uint32_t vi, const struct nic_vi_ctx *ctx)
@@ -521,7 +521,7 @@ int nic_tx_run(struct nic *nic, uint32_t vi, int budget)
 		ctx->tx_next++;
 		moved++;
 		if (nic_unlikely(step == STEP_ERROR)) {
-			failed(nic, vi, ctx);
+			failed(nic, vi, ctx, e->status);
 			break;
 		}
 		retire(nic, vi, ctx);

@@ -210,6 +210,12 @@ int MPI_Put(const void *b, int n, MPI_Datatype t, int to, MPI_Aint at, int tn, M
 	return PMPI_Put(b, n, t, to, at, tn, tt, w);
 }
 
+/* Here the fault is that nothing is fetched. */
+int MPI_Get(void *b, int n, MPI_Datatype t, int from, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Win w)
+{
+	return strikes("flip") ? MPI_SUCCESS : PMPI_Get(b, n, t, from, at, tn, tt, w);
+}
+
 int MPI_Win_lock(int kind, int rank, int assert, MPI_Win w)
 {
 	return PMPI_Win_lock(fault_is("nolock") ? MPI_LOCK_SHARED : kind, rank, assert, w);

@@ -533,6 +533,10 @@ static void check_pair(struct peer *p, uint32_t to)
 		fail("%u was left with %u credits for %u, less than %u", p->me, proc->remote_credit, to, p->c->params.preserve);
 	if (proc->messages || proc->rma_ops || proc->atomics || proc->backlog.head || proc->sends_posted)
 		fail("something is left of %u to %u", p->me, to);
+	if (proc->expected || proc->preposts > proc->base)
+		fail("%u still expects %u packets of %u, and has %u receives posted", p->me, proc->expected, to, proc->preposts);
+	if (proc->eager_sent != in->proc->consumed)
+		fail("%u sent %u eager bytes to %u, which counted %u", p->me, proc->eager_sent, to, in->proc->consumed);
 	check_matched(p, to);
 }
 

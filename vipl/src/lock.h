@@ -8,6 +8,7 @@
 #define VIPL_LOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vipl_lock {
@@ -21,6 +22,11 @@ static inline void vipl_lock_take(struct vipl_lock *lock)
 {
 	while (__builtin_expect(atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) != 0, 0)) /* L1 */
 		vipl_lock_pause(lock);
+}
+
+static inline bool vipl_lock_try(struct vipl_lock *lock)
+{
+	return atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) == 0; /* L1 */
 }
 
 static inline void vipl_lock_give(struct vipl_lock *lock)

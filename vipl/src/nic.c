@@ -53,6 +53,7 @@ static void init(struct vipl_nic *nic, VIP_ULONG flags)
 	nic->notify = NULL;
 	nic->notify_end = &nic->notify;
 	nic->notifies = 0;
+	nic->pass = 0;
 }
 
 static VIP_RETURN open_slot(struct vipl_nic *nic, const VIP_CHAR *name, VIP_ULONG flags)
@@ -120,11 +121,11 @@ VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle)
 	vipl_unlock(nic);
 	vipl_notify_stop(nic);
 	vipl_lock(nic);
+	nic_close(nic->hw); /* before the completion queues it writes to */
+	nic->hw = NULL;
 	vipl_object_each(VIPL_VI, nic, vipl_vi_release);
 	vipl_object_each(VIPL_CQ, nic, vipl_cq_release);
 	vipl_object_each(VIPL_CONN, nic, vipl_conn_release);
-	nic_close(nic->hw);
-	nic->hw = NULL;
 	nic->event_head = nic->event_tail;
 	memory_destroy(nic);
 	vipl_unlock(nic);

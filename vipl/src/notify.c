@@ -59,38 +59,52 @@ void vipl_notify_cancel(struct vipl_nic *nic, uintptr_t handle)
 
 /* ---- the thread ---- */
 
-static bool queue_ready(struct vipl_notify *entry, bool recv)
+/* Handlers of one queue run in their order: when the first finds nothing, the others do not look in this pass. */
+static bool skip(uint32_t *mark, uint32_t pass)
+{
+	bool looked = *mark == pass;
+
+	*mark = pass;
+	return looked;
+}
+
+static bool queue_ready(struct vipl_notify *entry, bool recv, uint32_t pass)
 {
 	struct vipl_vi *vi = vipl_vi_lookup(entry->handle);
 	struct vipl_queue *q;
 
-	if (!vi)
+	if (!vi || skip(recv ? &vi->recv_pass : &vi->send_pass, pass))
 		return false;
 	q = recv ? &vi->recv : &vi->send;
 	entry->vi = entry->handle;
 	return q->head != q->tail && vipl_queue_take(vi, q, &entry->desc) != VIP_NOT_DONE;
 }
 
-static bool ready(struct vipl_notify *entry)
+static bool cq_ready(struct vipl_notify *entry, uint32_t pass)
 {
-	struct vipl_cq *cq;
+	struct vipl_cq *cq = vipl_cq_lookup(entry->handle);
 
+	return cq && !skip(&cq->pass, pass) && vipl_cq_take(cq, &entry->vi, &entry->recv) == VIP_SUCCESS;
+}
+
+static bool ready(struct vipl_notify *entry, uint32_t pass)
+{
 	switch (entry->kind) {
 	case NOTIFY_SEND:
-		return queue_ready(entry, false);
+		return queue_ready(entry, false, pass);
 	case NOTIFY_RECV:
-		return queue_ready(entry, true);
+		return queue_ready(entry, true, pass);
 	case NOTIFY_CQ:
-		cq = vipl_cq_lookup(entry->handle);
-		return cq && vipl_cq_take(cq, &entry->vi, &entry->recv) == VIP_SUCCESS;
+		return cq_ready(entry, pass);
 	}
 	return false;
 }
 
 static struct vipl_notify *take_ready(struct vipl_nic *nic)
 {
+	nic->pass++;
 	for (struct vipl_notify **place = &nic->notify; *place; place = &(*place)->next)
-		if (ready(*place))
+		if (ready(*place, nic->pass))
 			return unlink_at(nic, place);
 	return NULL;
 }

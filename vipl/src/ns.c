@@ -10,26 +10,29 @@
 
 #include "vipl/src/object.h"
 
-enum { NAME_MAX_LEN = HOST_NAME_MAX + 1 };
+struct host_name {
+	char text[HOST_NAME_MAX + 1];
+};
 
-static void own_name(char name[NAME_MAX_LEN])
+static struct host_name own_name(void)
 {
-	if (gethostname(name, NAME_MAX_LEN) != 0 || !name[0])
-		strcpy(name, "localhost");
-	name[NAME_MAX_LEN - 1] = '\0';
+	struct host_name own = { "" };
+
+	if (gethostname(own.text, sizeof own.text) != 0 || !own.text[0])
+		strcpy(own.text, "localhost");
+	own.text[sizeof own.text - 1] = '\0';
+	return own;
 }
 
 static bool is_own(const VIP_CHAR *name)
 {
-	char own[NAME_MAX_LEN];
-	size_t host;
+	struct host_name own = own_name();
+	size_t host = strcspn(own.text, ".");
 
-	own_name(own);
-	if (!strcasecmp(name, "localhost") || !strcasecmp(name, own))
+	if (!strcasecmp(name, "localhost") || !strcasecmp(name, own.text))
 		return true;
 	/* One of the two without a domain: the host parts decide. */
-	host = strcspn(own, ".");
-	return strncasecmp(name, own, host) == 0 && (name[host] == '\0' || (name[host] == '.' && own[host] == '\0'));
+	return strncasecmp(name, own.text, host) == 0 && (name[host] == '\0' || (name[host] == '.' && own.text[host] == '\0'));
 }
 
 VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo)
@@ -79,17 +82,14 @@ VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR *Name, VIP_NET_
 /* NameLen: in, room; out, bytes of the name with its end, also when the room was too small. */
 static VIP_RETURN give_name(VIP_CHAR *name, VIP_ULONG *room)
 {
-	char own[NAME_MAX_LEN];
-	VIP_ULONG need;
-	bool fits;
+	struct host_name own = own_name();
+	VIP_ULONG need = strlen(own.text) + 1;
+	bool fits = *room >= need;
 
-	own_name(own);
-	need = strlen(own) + 1;
-	fits = *room >= need;
 	*room = need;
 	if (!fits)
 		return VIP_INVALID_PARAMETER;
-	memcpy(name, own, need);
+	memcpy(name, own.text, need);
 	return VIP_SUCCESS;
 }
 

@@ -76,12 +76,14 @@ struct vipl_vi {
 	uint64_t peer_deadline;
 	bool peer; /* a peer request is outstanding */
 	VIP_PROTECTION_HANDLE ptag_handle;
+	uint32_t send_pass, recv_pass; /* of the notify thread: looked at in that pass, and not ready */
 };
 
 struct vipl_cq {
 	struct vipl_object object;
 	struct nic *hw;
 	uint32_t users; /* work queues bound to it */
+	uint32_t pass;  /* as in struct vipl_vi */
 	struct nic_cq ring;
 };
 
@@ -115,6 +117,7 @@ struct vipl_nic {
 	uintptr_t *ptag; /* handle of each tag, 0: none; NIC_MAX_PTAG + 1 */
 	struct vipl_notify *notify, **notify_end;
 	uint32_t notifies;
+	uint32_t pass; /* of the notify thread over its list */
 	bool service;      /* a thread runs notify handlers */
 	bool service_used; /* service_thread is to be joined */
 	pthread_t service_thread;

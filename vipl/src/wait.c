@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "vipl/src/lock.h"
+#include "vipl/src/object.h"
 
 enum {
 	ROUNDS_PAUSE = 1000, /* looks without leaving the processor */
@@ -16,6 +16,7 @@ enum {
 	SLEEP_FIRST = 50 * 1000,
 	SLEEP_LAST = 1000 * 1000,
 	LOCK_SPINS = 200,
+	SLEEPER_POLLS = 64, /* idle passes of a NIC between two sleeps: it counts passes to know when to look after its peers */
 };
 
 static inline void cpu_pause(void)
@@ -23,7 +24,7 @@ static inline void cpu_pause(void)
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
-	__asm__ __volatile__("yield");
+	__asm__("yield" ::: "memory");
 #endif
 }
 
@@ -76,6 +77,34 @@ static void sleep_step(struct vipl_wait *wait, uint64_t at)
 		wait->sleep = SLEEP_LAST;
 }
 
+/* ---- running the NICs meanwhile ---- */
+
+static void run(struct vipl_nic *nic, int polls)
+{
+	/* Somebody else is in it, or the program serialises the calls on it: not ours to run. */
+	if (nic->unlocked || !vipl_lock_try(&nic->lock))
+		return;
+	if (!atomic_load_explicit(&nic->object.handle, memory_order_acquire)) { /* H1 */
+		vipl_lock_give(&nic->lock);
+		return;
+	}
+	while (polls-- > 0 && !nic_poll(nic->hw))
+		;
+	vipl_leave(nic);
+}
+
+static void run_briefly(void *nic)
+{
+	run(nic, 1);
+}
+
+static void run_as_sleeper(void *nic)
+{
+	run(nic, SLEEPER_POLLS);
+}
+
+/* ---- one step ---- */
+
 bool vipl_wait_step(struct vipl_wait *wait)
 {
 	uint64_t at;
@@ -92,8 +121,10 @@ bool vipl_wait_step(struct vipl_wait *wait)
 		return false;
 	if (wait->round < ROUNDS_PAUSE + ROUNDS_YIELD) {
 		wait->round++;
+		vipl_object_each(VIPL_NIC, NULL, run_briefly);
 		sched_yield();
 	} else {
+		vipl_object_each(VIPL_NIC, NULL, run_as_sleeper);
 		sleep_step(wait, at);
 	}
 	return true;

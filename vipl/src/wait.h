@@ -2,6 +2,9 @@
 /*
  * How a blocking call passes its time between two looks: at first it only pauses, then yields the processor, then sleeps
  * in growing steps up to a millisecond.  No lock is held meanwhile.
+ *
+ * A NIC runs in the calls of its process.  So that a wait for one NIC handle does not hold up what another handle of the
+ * process has to do, a wait that takes longer runs them all.
  */
 #ifndef VIPL_WAIT_H
 #define VIPL_WAIT_H

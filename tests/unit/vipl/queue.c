@@ -265,6 +265,22 @@ static void left_over(void)
 	VIP(VIP_SUCCESS, VipCloseNic(o.nic));
 }
 
+static void left_over_at_close(void)
+{
+	struct one o;
+	VIP_CQ_HANDLE cq;
+
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 512, &cq));
+	o.a = one_vi(&o, cq, cq);
+	o.b = one_vi(&o, cq, cq);
+	one_connect(&o);
+	for (unsigned i = 0; i < 200; i++)
+		VIP(VIP_SUCCESS, VipPostRecv(o.a, one_desc(&o, i, 8), o.handle));
+	munmap(o.mem, ONE_MEMORY); /* in haste: neither disconnected nor deregistered */
+	VIP(VIP_SUCCESS, VipCloseNic(o.nic));
+}
+
 static void still_pending(void)
 {
 	struct one o;
@@ -426,6 +442,7 @@ int main(void)
 	CASE(idle);
 	CASE(pending_connection);
 	CASE(left_over);
+	CASE(left_over_at_close);
 	CASE(still_pending);
 	CASE(attributes);
 	CASE(cq_sizes);

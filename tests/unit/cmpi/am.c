@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active messages: sizes, places for the payload, limits, handlers that send and make progress.
+ */
+#include "tests/unit/cmpi/job.h"
+
+enum { A, B };
+
+static bool open_pair(void)
+{
+	job_reset(100);
+	return job_open(2) && job_connect(A, B);
+}
+
+static bool holds(const uint8_t *data, size_t len, uint8_t salt)
+{
+	for (size_t i = 0; i < len; i++)
+		if (data[i] != (uint8_t)(salt + i * 3))
+			return false;
+	return true;
+}
+
+static void fill(uint8_t *data, size_t len, uint8_t salt)
+{
+	for (size_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(salt + i * 3);
+}
+
+static void every_short_length(void)
+{
+	uint8_t data[200];
+
+	REQUIRE(open_pair());
+	for (size_t len = 0; len <= sizeof(data); len++)
+		for (size_t head = 0; head <= len; head += 1 + len / 5) {
+			fill(data, len, (uint8_t)len);
+			CHECK_EQ(cmpi_am_send(job[A].to[B], 200, data, head, data + head, len - head), CMPI_OK);
+			job_turn(1);
+			CHECK_EQ(job[B].last_len, len);
+			CHECK_EQ(job[B].last_tag, 200);
+			CHECK(holds(job[B].last, len, (uint8_t)len));
+		}
+	job_close();
+}
+
+static void begin_and_commit(void)
+{
+	static const size_t room[] = {0, 1, 8, 39, 40, 41, 64, 1000, 8192, CMPI_AM_MAX};
+	struct cmpi_am am;
+
+	REQUIRE(open_pair());
+	for (size_t i = 0; i < sizeof(room) / sizeof(room[0]); i++)
+		for (size_t len = 0; len <= room[i]; len += 1 + room[i] / 7) {
+			CHECK_EQ(cmpi_am_begin(job[A].to[B], room[i], &am), CMPI_OK);
+			CHECK_EQ(am.len, room[i]);
+			CHECK_EQ((uintptr_t)am.data % 8, 0);
+			fill(am.data, len, 7);
+			CHECK_EQ(cmpi_am_commit(&am, 5, room[i] + 1), CMPI_PARAMETER);
+			CHECK_EQ(cmpi_am_commit(&am, 5, len), CMPI_OK);
+			job_turn(1);
+			CHECK_EQ(job[B].last_len, len);
+			CHECK(holds(job[B].last, len, 7));
+		}
+	job_close();
+}
+
+static void limits(void)
+{
+	static uint8_t data[CMPI_AM_MAX + 1];
+	struct cmpi_am am;
+
+	REQUIRE(open_pair());
+	CHECK_EQ(cmpi_am_begin(job[A].to[B], CMPI_AM_MAX + 1, &am), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 1, data, CMPI_AM_MAX), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, SIZE_MAX, data, 2), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], CMPI_TAGS, data, 1, data, 1), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 56, data, CMPI_AM_MAX - 56), CMPI_OK);
+	job_turn(2);
+	CHECK_EQ(job[B].last_len, CMPI_AM_MAX);
+	job_close();
+}
+
+static void short_ones_take_no_buffer(void)
+{
+	uint8_t data[CMPI_AM_SHORT + 1] = {0};
+	uint64_t sent, small;
+
+	REQUIRE(open_pair());
+	sent = job_count(A, "cmpi_am");
+	small = job_count(A, "cmpi_am_short");
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 0, data, CMPI_AM_SHORT), CMPI_OK);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 0, data, CMPI_AM_SHORT + 1), CMPI_OK);
+	CHECK_EQ(job_count(A, "cmpi_am") - sent, 2);
+	CHECK_EQ(job_count(A, "cmpi_am_short") - small, 1);
+	job_turn(2);
+	CHECK_EQ(fake_buffers_owned(), 0); /* the receiver has given its one back */
+	job_close();
+}
+
+static void abort_gives_back(void)
+{
+	struct cmpi_am am[2];
+
+	REQUIRE(open_pair());
+	CHECK_EQ(cmpi_am_begin(job[A].to[B], 10, &am[0]), CMPI_OK);
+	CHECK_EQ(cmpi_am_begin(job[A].to[B], 1000, &am[1]), CMPI_OK);
+	CHECK_EQ(fake_buffers_owned(), 1);
+	cmpi_am_abort(&am[0]);
+	cmpi_am_abort(&am[1]);
+	CHECK_EQ(fake_buffers_owned(), 0);
+	CHECK_EQ(job[A].c->nfree, job[A].c->nvbufs - job[A].to[B]->preposts);
+	job_turn(1);
+	CHECK_EQ(job[B].got[A], 1);
+	job_close();
+}
+
+/* Without a free buffer a long message is refused and a short one goes. */
+static void out_of_buffers(void)
+{
+	struct cmpi_am am[64];
+	uint8_t data[100] = {0};
+	uint32_t n = 0;
+
+	REQUIRE(open_pair());
+	while (n < 64 && cmpi_am_begin(job[A].to[B], 100, &am[n]) == CMPI_OK)
+		n++;
+	CHECK_EQ(n, 64);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 4, data, 96), CMPI_AGAIN);
+	CHECK_EQ(job_count(A, "cmpi_again"), 2); /* and the one that found no connection */
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 4, data, 4), CMPI_OK);
+	while (n--)
+		cmpi_am_abort(&am[n]);
+	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 4, data, 96), CMPI_OK);
+	job_turn(1);
+	job_close();
+}
+
+static void a_full_backlog_refuses(void)
+{
+	uint32_t n = 1;
+
+	job_reset(100);
+	fake_param("backlog_max", 5);
+	fake_param("prepost_depth", 8);
+	fake_param("initial_prepost_depth", 16);
+	REQUIRE(job_open(2) && job_connect(A, B));
+	while (job_send(A, B, n, 8) == CMPI_OK)
+		n++;
+	CHECK_EQ(job[A].to[B]->backlog.len, 5);
+	CHECK_EQ(job_count(A, "cmpi_backlog_max"), 5);
+	CHECK_EQ(job_send(A, B, n, 8), CMPI_AGAIN);
+	job_turn(4);
+	CHECK_EQ(job_send(A, B, n++, 8), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(job[B].got[A], n);
+	CHECK_EQ(job[B].order_errors, 0);
+	job_close();
+}
+
+/* Handlers answer, and make progress: later messages run inside, in order. */
+static uint32_t depth, deepest;
+
+static void busy_handler(struct member *m, struct cmpi_proc *from, void *data, size_t len)
+{
+	uint32_t me = (uint32_t)(m - job), other = cmpi_proc_rank(from);
+
+	(void)data, (void)len;
+	if (++depth > deepest)
+		deepest = depth;
+	if (me == B)
+		job_send(B, other, m->got[other] - 1, 8);
+	if (depth < 10)
+		cmpi_progress(m->c);
+	depth--;
+}
+
+static void handlers_send_and_progress(void)
+{
+	REQUIRE(open_pair());
+	job[B].on_am = busy_handler;
+	for (uint32_t n = 1; n <= 15; n++)
+		CHECK_EQ(job_send(A, B, n, 8), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(deepest, 10);
+	CHECK_EQ(job[B].got[A], 16);
+	CHECK_EQ(job[A].got[B], 16);
+	CHECK_EQ(job[B].order_errors, 0);
+	job_close();
+}
+
+/* More sequence numbers than 16 bits hold. */
+static void many(void)
+{
+	uint32_t n = 1;
+
+	REQUIRE(open_pair());
+	while (n < 150000)
+		if (job_send(A, B, n, n % 50 == 0 ? 200 : 8) == CMPI_OK)
+			n++;
+		else
+			job_turn(2);
+	job_turn(40);
+	CHECK_EQ(job[B].got[A], n);
+	CHECK_EQ(job[B].order_errors, 0);
+	CHECK_EQ(job[A].errors, 0);
+	job_close();
+}
+
+int main(void)
+{
+	CASE(every_short_length);
+	CASE(begin_and_commit);
+	CASE(limits);
+	CASE(short_ones_take_no_buffer);
+	CASE(abort_gives_back);
+	CASE(out_of_buffers);
+	CASE(a_full_backlog_refuses);
+	CASE(handlers_send_and_progress);
+	CASE(many);
+	return check_done();
+}

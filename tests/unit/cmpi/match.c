@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Matched messages: each protocol, posted and unexpected, cut off, downgraded, synchronous, empty.
+ */
+#include "tests/unit/cmpi/job.h"
+
+enum { A, B, MOST = 300000 };
+
+static uint8_t from[MOST], into[MOST + 1];
+static int sent, received;
+static struct via_recv receive;
+static struct via_incoming *waiting;
+static bool expecting;
+
+static void done(void *arg, int err)
+{
+	*(int *)arg = err == CMPI_OK ? 1 : -1;
+}
+
+static struct via_recv *arrived(void *arg, struct cmpi_proc *proc, const struct via_envelope *envelope, struct via_incoming *message)
+{
+	(void)arg, (void)proc, (void)envelope;
+	if (expecting)
+		return &receive;
+	waiting = message;
+	return NULL;
+}
+
+static const struct via_engine engine = {.arrived = arrived};
+
+static bool open_pair(const char *protocol)
+{
+	job_reset(50);
+	VipxParameterSet("rendezvous", protocol, "test");
+	if (!job_open(2) || !job_connect(A, B))
+		return false;
+	via_match_engine(job[B].c, &engine);
+	return true;
+}
+
+/* One message of `len` bytes into `size`. */
+static void message(uint32_t len, uint32_t size, bool posted, enum via_mode mode)
+{
+	struct via_send send = {.buf = from, .done = done, .arg = &sent,
+	                        .envelope = {.context = 5, .tag = -3, .data_length = len, .src_lrank = 17, .mode = (uint16_t)mode}};
+
+	for (uint32_t i = 0; i < len; i++)
+		from[i] = (uint8_t)(i * 7 + (i >> 8) + len);
+	memset(into, 0xcc, size + 1);
+	sent = received = 0;
+	expecting = posted;
+	waiting = NULL;
+	receive = (struct via_recv){.buf = into, .size = size, .done = done, .arg = &received};
+	CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
+	job_turn(30);
+	if (!posted) {
+		CHECK_EQ(received, 0);
+		CHECK(mode != VIA_MODE_SYNC || !sent);
+		if (!CHECK(waiting != NULL))
+			return;
+		via_match_accept(waiting, &receive);
+		job_turn(30);
+	}
+	CHECK_EQ(sent, 1);
+	CHECK_EQ(received, 1);
+	CHECK(!memcmp(into, from, len < size ? len : size));
+	CHECK_EQ(into[size], 0xcc);
+	CHECK_EQ(receive.envelope.data_length, len);
+	CHECK_EQ(receive.envelope.tag, -3);
+	CHECK_EQ(receive.envelope.context, 5);
+	CHECK_EQ(receive.envelope.src_lrank, 17);
+	CHECK(receive.from == job[B].to[A]);
+}
+
+static void every_protocol(const char *protocol, const char *counter)
+{
+	static const uint32_t len[] = {0, 1, 8, 9, 100, 2047, 2048, 8280, 8281, 16000, 16384, 16385, 20000, 100001, MOST};
+	uint32_t i;
+
+	REQUIRE(open_pair(protocol));
+	for (i = 0; i < sizeof(len) / sizeof(len[0]); i++)
+		for (int mode = VIA_MODE_STANDARD; mode <= VIA_MODE_SYNC; mode++) {
+			message(len[i], MOST, true, (enum via_mode)mode);
+			message(len[i], MOST, false, (enum via_mode)mode);
+			message(len[i], len[i] / 3, true, (enum via_mode)mode);
+			message(len[i], 0, false, (enum via_mode)mode);
+		}
+	CHECK(job_count(A, counter) >= 16);
+	CHECK(job_count(A, "cmpi_eager") > 20);
+	CHECK_EQ(job[A].to[B]->messages + job[B].to[A]->messages, 0);
+	job_close();
+}
+
+static void rget(void)
+{
+	every_protocol("rget", "cmpi_rndv_rget");
+}
+
+static void rput(void)
+{
+	every_protocol("rput", "cmpi_rndv_rput");
+}
+
+static void r3(void)
+{
+	every_protocol("r3", "cmpi_rndv_r3");
+}
+
+/* Whichever side cannot register its memory, the data goes through packets. */
+static void downgrades(const char *protocol, bool at_sender)
+{
+	struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.data_length = 50000}};
+
+	REQUIRE(open_pair(protocol));
+	message(50000, MOST, true, VIA_MODE_STANDARD);
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 0);
+	job[A].c->params.lazy_deregister = job[B].c->params.lazy_deregister = false;
+	via_dreg_fini(job[A].c);
+	via_dreg_fini(job[B].c);
+	sent = received = 0;
+	expecting = false;
+	receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+	memset(into, 0, sizeof(into));
+	/* RGET: the sender registers when it asks; RPUT: when it is answered. */
+	if (at_sender && !strcmp(protocol, "rget"))
+		fake_refuse_registrations(1);
+	CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
+	job_turn(10);
+	REQUIRE(waiting != NULL);
+	if (!at_sender)
+		fake_refuse_registrations(1);
+	via_match_accept(waiting, &receive);
+	if (at_sender && !strcmp(protocol, "rput"))
+		fake_refuse_registrations(1);
+	job_turn(30);
+	CHECK_EQ(sent, 1);
+	CHECK_EQ(received, 1);
+	CHECK(!memcmp(from, into, 50000));
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 1);
+	CHECK_EQ(job_count(A, "cmpi_rndv_downgraded"), 1);
+	job_close();
+}
+
+static void downgrade_rget_sender(void)
+{
+	downgrades("rget", true);
+}
+
+static void downgrade_rget_receiver(void)
+{
+	downgrades("rget", false);
+}
+
+static void downgrade_rput_sender(void)
+{
+	downgrades("rput", true);
+}
+
+static void downgrade_rput_receiver(void)
+{
+	downgrades("rput", false);
+}
+
+/* The window of eager bytes opens again by what replies and NOOPs tell. */
+static void eager_window_reopens(void)
+{
+	uint64_t eager;
+
+	REQUIRE(open_pair("rget"));
+	job[A].c->params.eager_window = 5000;
+	for (int i = 0; i < 100; i++)
+		message(1000, MOST, true, VIA_MODE_STANDARD);
+	eager = job_count(A, "cmpi_eager");
+	CHECK(eager > 50);
+	CHECK(eager < 100);
+	CHECK_EQ(job[A].to[B]->eager_sent, job[B].to[A]->consumed);
+	job_close();
+}
+
+static void nobody_listens(void)
+{
+	struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.data_length = 10}};
+
+	job_reset(100);
+	REQUIRE(job_open(2) && job_connect(A, B));
+	CHECK_EQ(via_match_send(job[A].to[A], &send), CMPI_PARAMETER);
+	CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
+	job_turn(5);
+	CHECK_EQ(job[B].errors, 1);
+	job_close();
+}
+
+int main(void)
+{
+	CASE(rget);
+	CASE(rput);
+	CASE(r3);
+	CASE(downgrade_rget_sender);
+	CASE(downgrade_rget_receiver);
+	CASE(downgrade_rput_sender);
+	CASE(downgrade_rput_receiver);
+	CASE(eager_window_reopens);
+	CASE(nobody_listens);
+	return check_done();
+}

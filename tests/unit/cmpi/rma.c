@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Puts, gets and atomics: contents, splitting, rights, limits, the process itself as a peer.
+ */
+#include "tests/unit/cmpi/job.h"
+
+enum { A, B, SIZE = 200000 };
+
+static uint8_t here[SIZE + 16], there[SIZE + 16];
+static struct cmpi_reg *reg_here, *reg_there, *reg_read;
+static int result, calls;
+
+static void done(void *arg, int err)
+{
+	(void)arg;
+	result = err;
+	calls++;
+}
+
+static bool open_pair(uint32_t instant)
+{
+	job_reset(instant);
+	calls = 0;
+	return job_open(2) && job_connect(A, B) &&
+	       cmpi_mem_register(job[A].c, here, SIZE, CMPI_ACCESS_LOCAL, &reg_here) == CMPI_OK &&
+	       cmpi_mem_register(job[B].c, there, SIZE, CMPI_ACCESS_REMOTE_WRITE | CMPI_ACCESS_REMOTE_ATOMIC, &reg_there) == CMPI_OK &&
+	       cmpi_mem_register(job[B].c, there, SIZE, CMPI_ACCESS_REMOTE_READ, &reg_read) == CMPI_OK;
+}
+
+static void close_pair(void)
+{
+	cmpi_mem_deregister(job[A].c, reg_here);
+	cmpi_mem_deregister(job[B].c, reg_there);
+	cmpi_mem_deregister(job[B].c, reg_read);
+	job_close();
+}
+
+static void fill(uint8_t *at, uint32_t salt)
+{
+	for (uint32_t i = 0; i < SIZE + 16; i++)
+		at[i] = (uint8_t)(salt + i + (i >> 8) * 5);
+}
+
+/* The fake NIC moves at most 10,000 bytes a descriptor. */
+static void contents(void)
+{
+	static const uint32_t len[] = {1, 7, 8, 100, 4096, 9999, 10000, 10001, 20000, SIZE - 3};
+
+	for (uint32_t instant = 0; instant <= 100; instant += 50) {
+		REQUIRE(open_pair(instant));
+		for (size_t i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
+			calls = 0;
+			fill(here, (uint32_t)i);
+			fill(there, 99);
+			CHECK_EQ(cmpi_put(job[A].to[B], here + 1, i % 2 ? reg_here : NULL, (uintptr_t)there + 2, &reg_there->key, len[i],
+			                  done, NULL),
+			         CMPI_OK);
+			job_turn(3);
+			CHECK_EQ(calls, 1);
+			CHECK_EQ(result, CMPI_OK);
+			CHECK(!memcmp(here + 1, there + 2, len[i]));
+			CHECK_EQ(there[1], (uint8_t)100);
+			fill(there, 3);
+			CHECK_EQ(cmpi_get(job[A].to[B], here + 3, i % 2 ? NULL : reg_here, (uintptr_t)there, &reg_read->key, len[i], done,
+			                  NULL),
+			         CMPI_OK);
+			job_turn(3);
+			CHECK_EQ(calls, 2);
+			CHECK(!memcmp(here + 3, there, len[i]));
+		}
+		CHECK_EQ(job_count(A, "cmpi_puts"), 10);
+		CHECK(job_count(A, "cmpi_get_bytes") > SIZE);
+		close_pair();
+	}
+}
+
+/* What is complete at once is told at once. */
+static void done_inside_the_call(void)
+{
+	REQUIRE(open_pair(100));
+	CHECK_EQ(cmpi_put(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, SIZE, done, NULL), CMPI_OK);
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(cmpi_put(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, 0, done, NULL), CMPI_OK);
+	CHECK_EQ(calls, 2);
+	CHECK_EQ(cmpi_put(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, 9, NULL, NULL), CMPI_OK);
+	CHECK_EQ(job[A].to[B]->rma_ops, 0);
+	CHECK_EQ(cmpi_rdma_max(job[A].c), 10000);
+	close_pair();
+}
+
+static void rights_and_ranges(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+
+	REQUIRE(open_pair(100));
+	b = job[A].to[B];
+	key = reg_there->key;
+	CHECK_EQ(cmpi_put(b, here, reg_here, at + 1, &key, SIZE, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at - 1, &key, 1, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at + 10, &key, SIZE_MAX - 4, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_put(b, here + 1, reg_here, at, &key, SIZE, done, NULL), CMPI_PROTECTION); /* our own range */
+	CHECK_EQ(cmpi_get(b, here, reg_here, at, &key, 1, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &reg_read->key, 1, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 8, at, &reg_read->key, 1, 0, NULL, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(calls, 0);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &key, 8, done, NULL), CMPI_OK);
+	CHECK_EQ(result, CMPI_OK);
+	close_pair();
+}
+
+static void itself(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+	uint32_t old = 0;
+
+	REQUIRE(open_pair(100));
+	b = job[B].to[B];
+	fill(here, 1);
+	fill(there, 2);
+	CHECK_EQ(cmpi_put(b, here, NULL, at, &reg_there->key, 1000, done, NULL), CMPI_OK);
+	CHECK_EQ(calls, 1);
+	CHECK(!memcmp(here, there, 1000));
+	CHECK_EQ(cmpi_get(b, here + 2000, NULL, at, &reg_read->key, 1000, done, NULL), CMPI_OK);
+	CHECK(!memcmp(here + 2000, there, 1000));
+	memset(there, 0, 8);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 4, at, &reg_there->key, 5, 0, &old, done, NULL), CMPI_OK);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 4, at, &reg_there->key, 5, 0, &old, done, NULL), CMPI_OK);
+	CHECK_EQ(old, 5);
+	CHECK_EQ(calls, 4);
+	key = reg_there->key;
+	key.handle += 1000; /* what a key says is looked up, here as at any target */
+	CHECK_EQ(cmpi_put(b, here, NULL, at, &key, 8, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 4, at, &key, 5, 0, &old, done, NULL), CMPI_PROTECTION);
+	close_pair();
+}
+
+/* ---- atomics ------------------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t expected(enum cmpi_atomic op, uint64_t old, uint64_t operand, uint64_t compare, bool wide)
+{
+	bool less = wide ? (int64_t)operand < (int64_t)old : (int32_t)operand < (int32_t)old;
+
+	switch (op) {
+	case CMPI_ATOMIC_ADD: return old + operand;
+	case CMPI_ATOMIC_AND: return old & operand;
+	case CMPI_ATOMIC_OR: return old | operand;
+	case CMPI_ATOMIC_XOR: return old ^ operand;
+	case CMPI_ATOMIC_SWAP: return operand;
+	case CMPI_ATOMIC_MIN: return less ? operand : old;
+	case CMPI_ATOMIC_MAX: return less ? old : operand;
+	case CMPI_ATOMIC_CSWAP: return old == compare ? operand : old;
+	}
+	return 0;
+}
+
+static void one_atomic(uint32_t origin, enum cmpi_atomic op, unsigned size, uint64_t old, uint64_t operand, uint64_t compare)
+{
+	uint64_t mask = size == 8 ? UINT64_MAX : UINT32_MAX, got = 0, now = 0x1122334455667788;
+
+	calls = 0;
+	memcpy(there + 8, &now, 8);
+	memcpy(there + 8, &old, size);
+	CHECK_EQ(cmpi_atomic(job[origin].to[B], op, size, (uintptr_t)there + 8, &reg_there->key, operand & mask, compare & mask, &got,
+	                     done, NULL),
+	         CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(result, CMPI_OK);
+	CHECK_EQ(got, old & mask);
+	memcpy(&now, there + 8, 8);
+	CHECK_EQ(now & mask, expected(op, old & mask, operand & mask, compare & mask, size == 8) & mask);
+	CHECK(size == 8 || now >> 32 == 0x11223344); /* the neighbour */
+}
+
+static void every_atomic(void)
+{
+	static const uint64_t value[] = {0, 1, 5, UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 31, 0x123456789abcdef0};
+	enum { N = sizeof(value) / sizeof(value[0]) };
+
+	REQUIRE(open_pair(100));
+	for (uint32_t origin = A; origin <= B; origin++)
+		for (int op = CMPI_ATOMIC_ADD; op <= CMPI_ATOMIC_CSWAP; op++)
+			for (unsigned size = 4; size <= 8; size += 4)
+				for (size_t i = 0; i < N * N; i++)
+					one_atomic(origin, (enum cmpi_atomic)op, size, value[i / N], value[i % N], value[(i + i / N) % N]);
+	close_pair();
+}
+
+static void atomics_refused(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+
+	REQUIRE(open_pair(100));
+	b = job[A].to[B];
+	key = reg_there->key;
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 8, at + 4 + at % 8, &key, 1, 0, NULL, done, NULL), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 2, at, &key, 1, 0, NULL, done, NULL), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_atomic(b, (enum cmpi_atomic)99, 8, at, &key, 1, 0, NULL, done, NULL), CMPI_PARAMETER);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 8, at + SIZE, &key, 1, 0, NULL, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(calls, 0);
+	/* A key that lies is found out by the target, and costs nobody the connection. */
+	key.handle = reg_read->key.handle;
+	memset(there, 0, 8);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 8, at, &key, 1, 0, NULL, done, NULL), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(result, CMPI_PROTECTION);
+	CHECK_EQ(there[0], 0);
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	/* So is memory that was deregistered since, although its registration is kept. */
+	key = reg_there->key;
+	cmpi_mem_deregister(job[B].c, reg_there);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 8, at, &key, 1, 0, NULL, done, NULL), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(result, CMPI_PROTECTION);
+	CHECK_EQ(cmpi_mem_register(job[B].c, there, SIZE, 7, &reg_there), CMPI_OK);
+	close_pair();
+}
+
+/* Operations in progress are bounded; the rest is refused for now and nothing of it starts. */
+static void bounded(void)
+{
+	int n = 0, atomics = 0;
+
+	REQUIRE(open_pair(100));
+	fake_hold(job[A].c->nic, NULL, true);
+	while (n < 100000 && cmpi_put(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, 8, done, NULL) == CMPI_OK)
+		n++;
+	CHECK_EQ(n, 256);
+	while (atomics < 100000 && cmpi_atomic(job[A].to[B], CMPI_ATOMIC_ADD, 8, (uintptr_t)there + (-(uintptr_t)there & 7),
+	                                       &reg_there->key, 1, 0, NULL, done, NULL) == CMPI_OK)
+		atomics++;
+	CHECK_EQ(atomics, 128);
+	CHECK(job[A].to[B]->sends_posted < 200);
+	fake_hold(job[A].c->nic, NULL, false);
+	job_turn(60);
+	CHECK_EQ(calls, n + atomics);
+	CHECK_EQ(cmpi_put(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, 8, done, NULL), CMPI_OK);
+	close_pair();
+}
+
+int main(void)
+{
+	CASE(contents);
+	CASE(done_inside_the_call);
+	CASE(rights_and_ranges);
+	CASE(itself);
+	CASE(every_atomic);
+	CASE(atomics_refused);
+	CASE(bounded);
+	return check_done();
+}
