@@ -5,8 +5,11 @@
 # PLAIN BEGIN
 noinst_PROGRAMS += \
 	bench/nic_latency \
-	bench/probe
+	bench/probe \
+	bench/vipl_latency
 # PLAIN END
+bench_nic_latency_LDADD = nicemu/libnicemu.la
+bench_vipl_latency_LDADD = vipl/libvipl.la
 # DIST BEGIN
 EXTRA_DIST += \
 	bench/bench.h \

@@ -156,7 +156,6 @@ int btl_qnix_progress(void);
 struct btl_qnix_frag *btl_qnix_frag_take(void); /* NULL: the bound is reached */
 void btl_qnix_frag_give(struct btl_qnix_frag *frag);
 int btl_qnix_frag_send_own(struct btl_qnix_frag *frag);
-void btl_qnix_frag_complete(struct btl_qnix_frag *frag, int status);
 int btl_qnix_retry(void);
 void btl_qnix_wait(opal_list_t *list, opal_list_item_t *item); /* until progress retries it */
 

@@ -156,6 +156,8 @@ static int component_open(void)
 	OBJ_CONSTRUCT(&btl_qnix.waiting_ops, opal_list_t);
 	OBJ_CONSTRUCT(&btl_qnix.frags, opal_free_list_t);
 	OBJ_CONSTRUCT(&btl_qnix.ops, opal_free_list_t);
+	atomic_store_explicit(&btl_qnix.closing, false, memory_order_relaxed); /* one thread so far */
+	atomic_store_explicit(&btl_qnix.waiting, 0, memory_order_relaxed);
 	return version_fits() ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
 }
 

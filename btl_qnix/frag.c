@@ -40,9 +40,10 @@ int btl_qnix_frag_send_own(struct btl_qnix_frag *frag)
 	return to ? cmpi_am_send(to, frag->tag, frag->own, frag->segment.seg_len, NULL, 0) : CMPI_UNREACHABLE;
 }
 
-void btl_qnix_frag_complete(struct btl_qnix_frag *frag, int status)
+/* One that waited: its callback is due, whatever its flags say. */
+static void complete(struct btl_qnix_frag *frag, int status)
 {
-	uint32_t flags = frag->base.des_flags;
+	uint32_t flags = frag->base.des_flags; /* the callback may end its life */
 
 	frag->base.des_cbfunc(&btl_qnix.super, frag->endpoint, &frag->base, status);
 	if (flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP)
@@ -77,7 +78,7 @@ static bool retry_frag(opal_list_item_t *item)
 
 	if (err == CMPI_AGAIN)
 		return false;
-	btl_qnix_frag_complete(frag, btl_qnix_opal_err(err));
+	complete(frag, btl_qnix_opal_err(err));
 	return true;
 }
 

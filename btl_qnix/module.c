@@ -176,8 +176,8 @@ void btl_qnix_peer_lost(void *arg, struct cmpi_proc *peer, int err, const char *
 		name_text(&endpoint->name, name, sizeof(name));
 	else if (peer)
 		rank_text(cmpi_proc_rank(peer), name, sizeof(name));
-	snprintf(line, sizeof(line), "%s%s%s is lost: %s (%s)", name, endpoint ? " on host " : "",
-	         endpoint ? opal_get_proc_hostname(endpoint->opal) : "", text, cmpi_err_text(err));
+	snprintf(line, sizeof(line), "%s%s%s is lost: %s", name, endpoint ? " on host " : "",
+	         endpoint ? opal_get_proc_hostname(endpoint->opal) : "", text ? text : cmpi_err_text(err));
 	btl_qnix_tell(0, "peer-lost", "%s", line);
 	for (char *p = line; (p = strchr(p, '%'));)
 		*p = ' '; /* ob1 passes it on as a format */

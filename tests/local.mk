@@ -9,7 +9,15 @@ EXTRA_DIST += \
 	tests/container/run \
 	tests/install/check \
 	tests/install/mpi-hello.c \
-	tests/install/vipl-hello.c
+	tests/install/vipl-hello.c \
+	tests/tidy/headers.py \
+	tests/tidy/includes.py \
+	tests/tidy/leftovers.py \
+	tests/tidy/manual.py \
+	tests/tidy/objects.py \
+	tests/tidy/prove.py \
+	tests/tidy/run \
+	tests/tidy/tap.py
 
 # ---- the container: a program that refuses cross-memory attach
 
@@ -25,8 +33,12 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/am \
 	tests/unit/cmpi/conn \
 	tests/unit/cmpi/deadlock \
+	tests/unit/cmpi/dreg \
 	tests/unit/cmpi/match \
+	tests/unit/cmpi/params \
+	tests/unit/cmpi/processes \
 	tests/unit/cmpi/rma \
+	tests/unit/cmpi/table \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
@@ -36,6 +48,7 @@ PLAIN_TESTS = \
 	tests/unit/vipl/mem \
 	tests/unit/vipl/names \
 	tests/unit/vipl/queue \
+	tests/unit/vipl/wait \
 	tests/func/vipl_clients \
 	tests/func/vipl_connect \
 	tests/func/vipl_errors \
@@ -59,10 +72,16 @@ tests_unit_cmpi_conn_SOURCES = tests/unit/cmpi/conn.c tests/stress/fake_vipl.c
 tests_unit_cmpi_conn_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_deadlock_SOURCES = tests/unit/cmpi/deadlock.c tests/stress/fake_vipl.c
 tests_unit_cmpi_deadlock_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_dreg_SOURCES = tests/unit/cmpi/dreg.c tests/stress/fake_vipl.c
+tests_unit_cmpi_dreg_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_match_SOURCES = tests/unit/cmpi/match.c tests/stress/fake_vipl.c
 tests_unit_cmpi_match_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_params_SOURCES = tests/unit/cmpi/params.c tests/stress/fake_vipl.c
+tests_unit_cmpi_params_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_rma_SOURCES = tests/unit/cmpi/rma.c tests/stress/fake_vipl.c
 tests_unit_cmpi_rma_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_table_SOURCES = tests/unit/cmpi/table.c tests/stress/fake_vipl.c
+tests_unit_cmpi_table_LDADD = cmpi/libcmpi.la
 tests_stress_credits_SOURCES = tests/stress/credits.c tests/stress/fake_vipl.c
 tests_stress_credits_LDADD = cmpi/libcmpi.la
 
@@ -75,7 +94,7 @@ EXTRA_DIST += \
 # PLAIN END
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/link
+TSAN_TESTS = tests/stress/link tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
 
@@ -158,7 +177,10 @@ check-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 print-distfiles:
 	@for file in $(DISTFILES); do echo "$$file"; done | sed 's,^$(srcdir)/,,'
 
+print-tests:
+	@echo $(TESTS)
+
 print-tsan-tests:
 	@echo $(TSAN_TESTS)
 
-.PHONY: check-programs print-distfiles print-tsan-tests
+.PHONY: check-programs print-distfiles print-tests print-tsan-tests

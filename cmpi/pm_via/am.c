@@ -4,10 +4,8 @@
  * one case of progress.c.  A message of up to CMPI_AM_SHORT bytes lies in the vbuf and leaves inside the NIC command; a
  * longer one lies in a pool buffer that the peer will keep.
  */
-#include <endian.h>
-
 #include "cmpi/pm_via/copy.h"
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum { HEADER = sizeof(struct via_header) };
 _Static_assert(CMPI_AM_SHORT + HEADER == VIA_SMALL, "a short message fills a NIC command");
@@ -87,12 +85,10 @@ static inline uint8_t *payload(const struct via_vbuf *v)
 static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag, size_t len)
 {
 	struct cmpi *c = proc->cmpi;
-	uint16_t word = htole16((uint16_t)(VIA_PKT_AM | (tag & 0xff) << 8));
 
-	memcpy(via_vbuf_packet(v), &word, sizeof(word));
 	VIA_COUNT(c, am);
 	VIA_COUNT_ADD(c, am_short, len <= CMPI_AM_SHORT);
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, VIA_PKT_AM | tag << 8);
 }
 
 int cmpi_am_begin(struct cmpi_proc *proc, size_t len, struct cmpi_am *am)

@@ -6,7 +6,7 @@
  * At most PEER_OPS requests to a peer are open, so a target owes at most that many replies to each: what control packets
  * may take beyond vbuf_max is bounded.
  */
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum { PEER_OPS = 128 };
 
@@ -107,7 +107,7 @@ static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, 
 	}
 	if (proc->state > VIA_CONN_CONNECTED)
 		return CMPI_TRANSPORT;
-	v = via_packet_new(c, VIA_PKT_ATOMIC_REQUEST, sizeof(*p), false);
+	v = via_packet_new(c, sizeof(*p), false);
 	if (!v)
 		return CMPI_AGAIN;
 	op = op_new(proc);
@@ -123,9 +123,8 @@ static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, 
 	op->old = old;
 	op->size = p->size;
 	proc->atomics++;
-	p->header.type = VIA_PKT_ATOMIC_REQUEST;
 	memcpy(via_vbuf_packet(v), p, sizeof(*p));
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, VIA_PKT_ATOMIC_REQUEST);
 	return CMPI_OK;
 }
 
@@ -190,16 +189,16 @@ void via_atomic_fail(struct cmpi_proc *proc)
 
 bool via_atomic_request(struct cmpi_proc *proc, const struct via_atomic_request *p)
 {
-	struct via_atomic_reply reply = {.header.type = VIA_PKT_ATOMIC_REPLY, .req = p->req};
+	struct via_atomic_reply reply = {.req = p->req};
 	struct via_vbuf *v;
 
 	if (proc->state > VIA_CONN_CLOSING)
 		return true; /* nobody to answer */
-	v = via_packet_new_sure(proc, VIA_PKT_ATOMIC_REPLY, sizeof(reply));
+	v = via_packet_new_sure(proc, sizeof(reply));
 	if (!v)
 		return true;
 	reply.err = (uint32_t)perform(proc->cmpi, p, &reply.old);
 	memcpy(via_vbuf_packet(v), &reply, sizeof(reply));
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, VIA_PKT_ATOMIC_REPLY);
 	return true;
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum { WATCH_PASSES = 1024 }; /* polls between looks at processes that do not answer a connection request */
 
@@ -377,6 +377,7 @@ void via_conn_down(struct cmpi_proc *proc, enum via_conn_state state)
 		c->connecting--;
 	proc->state = (uint8_t)state;
 	proc->remote_credit = 0;
+	via_flow_limits(proc);
 	if (proc->vi)
 		VipDisconnect(proc->vi);
 	via_send_reap_one(proc);
@@ -427,6 +428,7 @@ void via_conn_fail(struct cmpi_proc *proc, const char *format, ...)
 	proc->orderly = proc->state == VIA_CONN_CLOSING;
 	proc->state = VIA_CONN_BREAKING;
 	proc->remote_credit = 0;
+	via_flow_limits(proc);
 	if (proc->in_lost)
 		return;
 	proc->in_lost = true;

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum { CHARGE = 64, SERIES_MAX = 16 };
 
@@ -62,8 +62,7 @@ static bool series_take(struct cmpi *c, uint64_t len, struct via_vbuf **v, uint3
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		v[i] = via_packet_new(c, i ? VIA_PKT_EAGER_NEXT : VIA_PKT_EAGER_START,
-		                      size + (i ? sizeof(struct via_header) : sizeof(struct via_eager_start)), false);
+		v[i] = via_packet_new(c, size + (i ? sizeof(struct via_header) : sizeof(struct via_eager_start)), false);
 		if (!v[i])
 			break;
 		len -= size;
@@ -96,7 +95,7 @@ static int eager_send(struct cmpi_proc *proc, struct via_send *send)
 		from += len;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		via_flow_send(proc, v[i]);
+		via_flow_send(proc, v[i], i ? VIA_PKT_EAGER_NEXT : VIA_PKT_EAGER_START);
 	proc->eager_sent += (uint32_t)send->envelope.data_length + CHARGE;
 	VIA_COUNT(c, eager);
 	via_send_done(send, CMPI_OK);

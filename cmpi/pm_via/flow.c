@@ -33,11 +33,7 @@
  *
  * Bound on what a peer can make this process hold: see docs/flow-control.md.
  */
-#include <endian.h>
-
-#include "cmpi/pm_via/via.h"
-
-enum { CREDIT_BYTE = 255 };
+#include "cmpi/pm_via/flow.h"
 
 /* ---- receives ----------------------------------------------------------------------------------------------------- */
 
@@ -56,13 +52,6 @@ bool via_recv_post(struct cmpi_proc *proc, struct via_vbuf *v)
 	return true;
 }
 
-/* A posted receive has completed: its vbuf is the caller's, and the connection is owed one unless it has more than its own. */
-static inline void recv_taken(struct cmpi_proc *proc)
-{
-	proc->preposts--;
-	proc->cmpi->recv_due += proc->preposts < proc->base;
-}
-
 /* Receives that should be posted now. */
 static inline uint32_t wanted(const struct cmpi_proc *proc)
 {
@@ -70,6 +59,15 @@ static inline uint32_t wanted(const struct cmpi_proc *proc)
 	uint32_t extra = proc->expected < p->rendezvous_extra ? proc->expected : p->rendezvous_extra;
 
 	return proc->fresh ? p->initial : proc->base + extra;
+}
+
+/* After a change of what is wanted: when the next receives are to be posted, and whether arrivals change it again. */
+void via_flow_limits(struct cmpi_proc *proc)
+{
+	uint32_t want = wanted(proc), threshold = proc->cmpi->params.threshold;
+
+	proc->special = proc->fresh || proc->expected;
+	proc->replace_below = proc->state <= VIA_CONN_CLOSING && want > threshold ? (uint16_t)(want - threshold) : 0;
 }
 
 /* Posts what is missing, each one a credit for the peer.  What the connection owns is always there or held by a handler. */
@@ -98,7 +96,7 @@ void via_flow_init(struct cmpi_proc *proc)
 	proc->remote_credit = 0;
 	proc->local_credit = 0;
 	proc->next_out = proc->next_in = 1;
-	proc->remote_cc = CREDIT_BYTE;
+	proc->remote_cc = VIA_CREDIT_BYTE;
 	proc->noops_sent = proc->noops_acked = proc->noops_in = 0;
 	proc->preposts = 0;
 	proc->base = (uint16_t)(p->depth + p->noop_extra);
@@ -110,6 +108,7 @@ void via_flow_init(struct cmpi_proc *proc)
 	via_flow_refill(proc);
 	proc->granted = p->initial - p->noop_extra;
 	proc->local_credit = 0;
+	via_flow_limits(proc);
 }
 
 /* Rule (1); true also while a connection is being taken down. */
@@ -144,24 +143,21 @@ static void sending(struct cmpi_proc *proc)
 	proc->cmpi->sending = proc;
 }
 
-void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
+/* The library did not take a descriptor. */
+void via_send_refused(struct cmpi_proc *proc, struct via_vbuf *v)
 {
-	VIP_DESCRIPTOR *done;
+	v->desc.CS.Status = VIP_STATUS_DONE | VIP_STATUS_FORMAT_ERROR;
+	proc->sends_posted++;
+	reaped(proc, v);
+}
 
-	if (via_unlikely(VipPostSend(proc->vi, &v->desc, v->handle) != VIP_SUCCESS)) {
-		v->desc.CS.Status = VIP_STATUS_DONE | VIP_STATUS_FORMAT_ERROR;
-		proc->sends_posted++;
-		reaped(proc, v);
-		return;
-	}
-	/*
-	 * The usual end: the message has left already, and nothing was before it.  A1: the status is read before anything
-	 * else of the descriptor; pairs with the NIC's release.
-	 */
-	if (via_likely(!proc->sends_posted++ && (__atomic_load_n(&v->desc.CS.Status, __ATOMIC_ACQUIRE) & VIP_STATUS_DONE) &&
-	               VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
-		reaped(proc, v);
-	else
+/* A descriptor was posted that is not complete, or not simply so. */
+void via_send_pending(struct cmpi_proc *proc)
+{
+	proc->sends_posted++;
+	if (proc->sends_posted == 1)
+		via_send_reap_one(proc);
+	if (proc->sends_posted)
 		sending(proc);
 }
 
@@ -197,42 +193,15 @@ int via_send_reap(struct cmpi *c)
 	return n;
 }
 
-/* The 8 bytes of a header, in one store: the NIC reads them back right away. */
-static inline void header_fill(struct cmpi_proc *proc, struct via_header *header, uint32_t type_tag, uint32_t id)
-{
-	uint32_t credit = proc->local_credit, mine = proc->remote_credit;
-	uint64_t word;
-
-	if (via_unlikely(credit > CREDIT_BYTE))
-		credit = CREDIT_BYTE;
-	if (via_unlikely(mine > CREDIT_BYTE))
-		mine = CREDIT_BYTE;
-	proc->local_credit = (uint16_t)(proc->local_credit - credit);
-	proc->granted += credit;
-	word = type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48;
-	word = htole64(word);
-	memcpy(header, &word, sizeof(word));
-}
-
-/* Credit there is: fills in the header now, not when the packet was queued, and posts. */
-void via_flow_post(struct cmpi_proc *proc, struct via_vbuf *v)
-{
-	struct via_header *header = via_vbuf_packet(v);
-	uint16_t word;
-
-	VIA_ASSERT(proc->remote_credit);
-	memcpy(&word, header, sizeof(word));
-	header_fill(proc, header, le16toh(word), proc->next_out++);
-	proc->remote_credit--;
-	v->kind = VIA_VBUF_SEND;
-	via_send_post(proc, v);
-}
-
-void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v)
+/* The type and tag wait in the packet itself. */
+void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v, uint32_t type_tag)
 {
 	struct cmpi *c = proc->cmpi;
 	struct via_queue *q = &proc->backlog;
+	struct via_header *header = via_vbuf_packet(v);
 
+	header->type = (uint8_t)type_tag;
+	header->tag = (uint8_t)(type_tag >> 8);
 	v->desc.CS.Next.Address = NULL;
 	if (q->head)
 		q->tail->desc.CS.Next.Address = v;
@@ -251,9 +220,11 @@ void via_flow_drain(struct cmpi_proc *proc)
 	struct via_vbuf *v;
 
 	while (proc->remote_credit && (v = q->head) != NULL) {
+		const struct via_header *header = via_vbuf_packet(v);
+
 		q->head = v->desc.CS.Next.Address;
 		q->len--;
-		via_flow_post(proc, v);
+		via_flow_post(proc, v, header->type | (uint32_t)header->tag << 8);
 	}
 }
 
@@ -276,7 +247,7 @@ static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
 		VIA_COUNT(proc->cmpi, noops_held);
 		return false;
 	}
-	v = via_packet_new_sure(proc, VIA_PKT_NOOP, sizeof(*noop));
+	v = via_packet_new_sure(proc, sizeof(*noop));
 	if (!v)
 		return false;
 	noop = via_vbuf_packet(v);
@@ -284,18 +255,18 @@ static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
 	noop->reserved = 0;
 	proc->noops_sent++;
 	VIA_COUNT(proc->cmpi, noops_sent);
-	header_fill(proc, &noop->header, VIA_PKT_NOOP | tag << 8, 0);
+	via_header_fill(proc, &noop->header, VIA_PKT_NOOP | tag << 8, 0);
 	v->kind = VIA_VBUF_SEND;
 	via_send_post(proc, v);
 	return true;
 }
 
-/* Sends credit that has nothing to ride on, when it is much or the peer is starved.  Ahead of the backlog. */
-void via_flow_noop(struct cmpi_proc *proc)
+/* Enough is owed to a starved peer; or to any. */
+void via_flow_noop_due(struct cmpi_proc *proc)
 {
 	const struct via_params *p = &proc->cmpi->params;
 
-	if (via_likely(proc->local_credit < p->notify) || proc->state != VIA_CONN_CONNECTED)
+	if (proc->state != VIA_CONN_CONNECTED)
 		return;
 	if (proc->local_credit >= p->dynamic || proc->remote_cc <= p->preserve)
 		noop_send(proc, 0);
@@ -307,11 +278,11 @@ bool via_flow_bye(struct cmpi_proc *proc)
 	struct via_vbuf *v;
 
 	if (proc->remote_credit) {
-		v = via_packet_new_sure(proc, VIA_PKT_BYE, sizeof(struct via_header));
+		v = via_packet_new_sure(proc, sizeof(struct via_header));
 		if (!v)
 			return false;
 		proc->bye_out = true;
-		via_flow_post(proc, v);
+		via_flow_post(proc, v, VIA_PKT_BYE);
 		return true;
 	}
 	proc->bye_out = noop_send(proc, VIA_NOOP_BYE);
@@ -328,14 +299,13 @@ static inline bool acknowledged(struct cmpi_proc *proc, uint8_t ack)
 	return true;
 }
 
-/* What a header says about credit; false when that cannot be. */
-static inline bool credit_in(struct cmpi_proc *proc, const struct via_header *header)
+/* A header that brings credit, or acknowledges NOOPs. */
+bool via_flow_credit_news(struct cmpi_proc *proc, const struct via_header *header)
 {
 	enum { CREDIT_LIMIT = 2048 }; /* more receives than a work queue has */
 
 	if (via_unlikely(!acknowledged(proc, header->noop_ack)))
 		return false;
-	proc->remote_cc = header->remote_credit;
 	if (via_unlikely(!via_live(proc)))
 		return true;
 	proc->remote_credit = (uint16_t)(proc->remote_credit + header->vbuf_credit);
@@ -348,48 +318,31 @@ static inline bool credit_in(struct cmpi_proc *proc, const struct via_header *he
 	return true;
 }
 
-/*
- * A receive has completed, well or not, and is off the accounts; what it holds is the caller's business.
- */
-void via_flow_taken(struct cmpi_proc *proc)
+/* The first packet of a peer, or one while R3 data is expected. */
+void via_flow_special(struct cmpi_proc *proc, const struct via_header *header)
 {
-	recv_taken(proc);
-}
-
-/*
- * A credited packet has arrived: posts new receives when enough were used up, takes the credit it carries.  False: the
- * peer broke the protocol.
- */
-bool via_flow_credited(struct cmpi_proc *proc, const struct via_header *header)
-{
-	recv_taken(proc);
-	if (via_unlikely(header->id != proc->next_in || !proc->granted))
-		return false;
-	proc->next_in++;
-	proc->granted--;
 	proc->fresh = false;
 	if (header->type == VIA_PKT_R3_DATA && proc->expected)
 		proc->expected--;
-	via_flow_replace(proc);
-	return credit_in(proc, header);
+	via_flow_limits(proc);
 }
 
-/* Posts new receives when more than `threshold` were used up. */
-void via_flow_replace(struct cmpi_proc *proc)
+/* A rendezvous was accepted: that many packets of R3 data will come, so more receives are posted. */
+void via_flow_expect(struct cmpi_proc *proc, uint32_t packets)
 {
-	if (via_unlikely(proc->preposts + proc->cmpi->params.threshold < wanted(proc)) && via_live(proc))
+	proc->expected += packets;
+	via_flow_limits(proc);
+	if (via_live(proc))
 		via_flow_refill(proc);
 }
 
 /* A NOOP: its vbuf is posted again before anything else, and gives the peer no credit. */
 bool via_flow_noop_in(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v)
 {
-	recv_taken(proc);
+	via_flow_taken(proc);
 	proc->noops_in++;
 	VIA_COUNT(proc->cmpi, noops_received);
-	if (!via_recv_post(proc, v))
-		return false;
-	return header->id == 0 && credit_in(proc, header);
+	return via_recv_post(proc, v) && header->id == 0 && via_flow_credit(proc, header);
 }
 
 /* ---- the flow list: connections with something to push that needs no packet of theirs to arrive -------------------- */

@@ -8,7 +8,7 @@
  * later packets of the peer are then handled inside, and the order in which handlers *begin* is still that of the sends.
  * With several threads, one at a time is in here; another's call returns 0 at once.
  */
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum {
 	PASS_PACKETS = 64, /* packets of one pass */
@@ -129,45 +129,56 @@ static inline void packet(struct cmpi *c, struct cmpi_proc *proc, struct via_vbu
 	via_flow_replace(proc);
 }
 
+/* A receive has completed on a connection that is not simply connected; true: it carries a packet to be handled. */
+static __attribute__((noinline)) bool unusual(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	if (proc->state == VIA_CONN_CONNECTING)
+		via_conn_poll(proc);
+	if (!(v->desc.CS.Status & VIP_STATUS_ERROR_MASK) && proc->state <= VIA_CONN_BREAKING)
+		return true;
+	via_conn_flushed(proc, v);
+	return false;
+}
+
 /* The receive `v` has completed. */
 static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 {
 	struct cmpi_proc *proc = v->owner;
 
-	if (via_unlikely(proc->state == VIA_CONN_CONNECTING))
-		via_conn_poll(proc);
-	if (via_unlikely(v->desc.CS.Status & VIP_STATUS_ERROR_MASK || proc->state > VIA_CONN_BREAKING)) {
-		via_conn_flushed(proc, v);
+	if (via_unlikely(v->desc.CS.Status & VIP_STATUS_ERROR_MASK || proc->state != VIA_CONN_CONNECTED) && !unusual(proc, v))
 		return;
-	}
 	packet(c, proc, v);
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
 }
 
-/* Takes packets off the completion queue; *empty: none is left. */
+/*
+ * Takes packets off the completion queue; *empty: none is left.  How many at most depends on what the last pass found:
+ * looking into an empty queue polls the NIC, which the answer to a single message should not have to wait for.
+ */
 static inline int packets(struct cmpi *c, bool *empty)
 {
+	uint32_t budget = c->budget, n;
 	VIP_VI_HANDLE vi;
 	VIP_BOOLEAN receive;
 	VIP_DESCRIPTOR *desc;
-	int n;
 
-	for (n = 0; n < PASS_PACKETS; n++) {
+	for (n = 0; n < budget; n++) {
 		if (VipCQDone(c->cq, &vi, &receive) != VIP_SUCCESS) {
+			c->budget = 1;
 			*empty = true;
-			return n;
+			return (int)n;
 		}
 		desc = NULL;
 		if (via_likely(VipRecvDone(vi, &desc) != VIP_NOT_DONE && desc))
 			arrived(c, (struct via_vbuf *)desc);
 	}
+	c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
 	*empty = false;
-	return n;
+	return (int)n;
 }
 
-/* One pass, under the lock. */
-int via_progress(struct cmpi *c)
+static inline int pass(struct cmpi *c)
 {
 	bool empty;
 	int n = packets(c, &empty);
@@ -185,18 +196,24 @@ int via_progress(struct cmpi *c)
 	return n;
 }
 
+/* One pass, under the lock. */
+int via_progress(struct cmpi *c)
+{
+	return pass(c);
+}
+
 int cmpi_progress(struct cmpi *c)
 {
 	const void *owner;
 	int n = 0;
 
 	if (via_likely(!c->threads))
-		return via_progress(c);
+		return pass(c);
 	via_lock(c);
 	owner = c->progress_owner;
 	if (!owner || owner == &thread_name) {
 		c->progress_owner = &thread_name;
-		n = via_progress(c);
+		n = pass(c);
 		c->progress_owner = owner;
 	}
 	via_unlock(c);

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192 };
 

@@ -8,25 +8,25 @@
  *
  * The sender asks, the receiver's reply is authoritative; a side that cannot register its memory goes down to R3.
  */
-#include "cmpi/pm_via/via.h"
+#include "cmpi/pm_via/flow.h"
 
 enum { OPEN_MAX = 65536 }; /* messages of one peer in progress, at most: bounds the records at the receiver */
 
-static void *packet_sure(struct cmpi_proc *proc, enum via_packet_type type, size_t len, struct via_vbuf **v)
+static void *packet_sure(struct cmpi_proc *proc, size_t len, struct via_vbuf **v)
 {
-	*v = proc->state > VIA_CONN_CLOSING ? NULL : via_packet_new_sure(proc, type, len);
+	*v = proc->state > VIA_CONN_CLOSING ? NULL : via_packet_new_sure(proc, len);
 	return *v ? via_vbuf_packet(*v) : NULL;
 }
 
 static void send_finish(struct cmpi_proc *proc, enum via_packet_type type, uint64_t req)
 {
 	struct via_vbuf *v;
-	struct via_finish *p = packet_sure(proc, type, sizeof(*p), &v);
+	struct via_finish *p = packet_sure(proc, sizeof(*p), &v);
 
 	if (!p)
 		return;
 	p->req = req;
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, type);
 }
 
 /* ---- sender: request -------------------------------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 
 	if (proc->messages > OPEN_MAX || proc->backlog.len >= c->params.backlog_max)
 		return CMPI_AGAIN;
-	v = via_packet_new(c, VIA_PKT_RENDEZVOUS_START, sizeof(*p), false);
+	v = via_packet_new(c, sizeof(*p), false);
 	if (!v)
 		return CMPI_AGAIN;
 	send->envelope.sreq = via_handle_create(c, VIA_HANDLE_SEND, proc, send);
@@ -70,7 +70,7 @@ int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 	p->protocol = send->asked;
 	p->buffer = send->reg ? send->reg->key.base : 0;
 	p->handle = send->reg ? send->reg->key.handle : 0;
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, VIA_PKT_RENDEZVOUS_START);
 	return CMPI_OK;
 }
 
@@ -145,7 +145,7 @@ static bool r3_packet(struct cmpi_proc *proc, struct via_send *send)
 {
 	uint64_t left = send->envelope.data_length - send->offset;
 	size_t len = left < VIA_R3_BYTES ? (size_t)left : VIA_R3_BYTES;
-	struct via_vbuf *v = via_packet_new(proc->cmpi, VIA_PKT_R3_DATA, sizeof(struct via_r3_data) + len, false);
+	struct via_vbuf *v = via_packet_new(proc->cmpi, sizeof(struct via_r3_data) + len, false);
 	struct via_r3_data *p;
 
 	if (!v)
@@ -154,7 +154,7 @@ static bool r3_packet(struct cmpi_proc *proc, struct via_send *send)
 	p->rreq = send->rreq;
 	memcpy(p + 1, (const uint8_t *)send->buf + send->offset, len);
 	send->offset += len;
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, VIA_PKT_R3_DATA);
 	return true;
 }
 
@@ -196,7 +196,7 @@ static void reply(struct via_incoming *msg, uint32_t protocol)
 {
 	struct cmpi_proc *proc = msg->proc;
 	struct via_vbuf *v;
-	struct via_rendezvous_reply *p = packet_sure(proc, VIA_PKT_RENDEZVOUS_REPLY, sizeof(*p), &v);
+	struct via_rendezvous_reply *p = packet_sure(proc, sizeof(*p), &v);
 
 	if (!p)
 		return;
@@ -207,7 +207,7 @@ static void reply(struct via_incoming *msg, uint32_t protocol)
 	p->protocol = protocol;
 	p->consumed = proc->consumed;
 	p->reserved = 0;
-	via_flow_send(proc, v);
+	via_flow_send(proc, v, VIA_PKT_RENDEZVOUS_REPLY);
 	via_flow_noop(proc); /* the reply may wait; the credit for the data must not */
 }
 
@@ -217,9 +217,7 @@ static void accept_r3(struct via_incoming *msg)
 	struct cmpi_proc *proc = msg->proc;
 	uint64_t packets = (msg->envelope.data_length + VIA_R3_BYTES - 1) / VIA_R3_BYTES;
 
-	proc->expected += packets < 65536 ? (uint32_t)packets : 65536;
-	if (via_live(proc))
-		via_flow_refill(proc);
+	via_flow_expect(proc, packets < 65536 ? (uint32_t)packets : 65536);
 	reply(msg, VIA_PROTO_R3);
 	if (!packets) {
 		via_handle_destroy(proc->cmpi, msg->rreq);

@@ -172,6 +172,7 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out)
 		return CMPI_RESOURCE;
 	}
 	memset(c, 0, sizeof(*c));
+	c->budget = 1;
 	c->threads = params->threads;
 	c->am = params->am;
 	c->error = params->error;

@@ -76,34 +76,32 @@ void via_vbuf_fini(struct cmpi *c)
 	}
 }
 
-/* A packet of len bytes with its type set; NULL when no vbuf or buffer is free.  `sure` for bounded control packets. */
-struct via_vbuf *via_packet_new(struct cmpi *c, enum via_packet_type type, size_t len, bool sure)
+/* A packet of len bytes, header included; NULL when no vbuf or buffer is free.  `sure` for bounded control packets. */
+struct via_vbuf *via_packet_new(struct cmpi *c, size_t len, bool sure)
 {
 	struct via_vbuf *v;
+	void *buffer;
 
 	if (c->nfree <= c->recv_due && !via_vbuf_grow(c, sure))
 		return NULL;
 	v = via_vbuf_pop(c);
 	if (len <= VIA_SMALL) {
 		via_vbuf_small(v, len);
-	} else {
-		void *buffer = VipxTakeBuffer(c->nic);
-
-		if (!buffer) {
-			via_vbuf_give(c, v);
-			return NULL;
-		}
-		via_vbuf_long(v, buffer, len);
+		return v;
 	}
-	memset(via_vbuf_packet(v), 0, sizeof(struct via_header));
-	((struct via_header *)via_vbuf_packet(v))->type = (uint8_t)type;
+	buffer = VipxTakeBuffer(c->nic);
+	if (!buffer) {
+		via_vbuf_give(c, v);
+		return NULL;
+	}
+	via_vbuf_long(v, buffer, len);
 	return v;
 }
 
 /* As via_packet_new, for short packets that must go out: fails only for want of memory, and then ends the connection. */
-struct via_vbuf *via_packet_new_sure(struct cmpi_proc *proc, enum via_packet_type type, size_t len)
+struct via_vbuf *via_packet_new_sure(struct cmpi_proc *proc, size_t len)
 {
-	struct via_vbuf *v = via_packet_new(proc->cmpi, type, len, true);
+	struct via_vbuf *v = via_packet_new(proc->cmpi, len, true);
 
 	if (!v)
 		via_conn_fail(proc, "no memory for a control packet");

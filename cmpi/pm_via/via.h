@@ -181,23 +181,25 @@ struct cmpi_proc {
 	/* hot: sending */
 	struct cmpi *cmpi;
 	VIP_VI_HANDLE vi;
-	uint16_t remote_credit; /* packets this side may send; 0 unless CONNECTED */
+	uint16_t remote_credit; /* packets this side may send; 0 unless CONNECTED or CLOSING */
 	uint16_t local_credit;  /* receives posted that the peer does not know of */
 	uint16_t next_out, next_in;
 	uint16_t sends_posted;  /* descriptors in the send queue */
-	uint8_t remote_cc;      /* credit the peer had at its last packet */
 	uint8_t state;          /* enum via_conn_state */
+	uint8_t remote_cc;      /* credit the peer had at its last packet */
 	uint8_t noops_sent, noops_acked, noops_in; /* modulo 256 */
+	bool special;           /* arrivals change what receives are wanted: fresh, or R3 data expected */
+	/* hot: receiving */
+	uint16_t preposts;      /* receives posted */
+	uint16_t base;          /* receives this connection owns: depth + noop_extra */
+	uint16_t replace_below; /* new receives are posted when fewer than this are */
 	bool in_flow, in_sending, in_lost;
 	bool self;
 	bool fresh;             /* no packet of the peer has arrived yet: only `initial` receives are posted */
 	bool bye_in, bye_out;
 	bool orderly;           /* BREAKING: was CLOSING */
-	/* hot: receiving */
-	uint16_t preposts;      /* receives posted */
-	uint16_t base;          /* receives this connection owns: depth + noop_extra */
-	uint32_t expected;      /* R3_DATA packets to come */
 	uint32_t granted;       /* packets the peer may still send: credit told less packets come */
+	uint32_t expected;      /* R3_DATA packets to come */
 	struct via_queue backlog;
 	void *cookie;
 	/* cold: lists */
@@ -233,18 +235,19 @@ struct cmpi {
 	uint32_t nfree;
 	uint32_t recv_due; /* receives that connections own and have not posted: free vbufs that sends leave alone */
 	bool threads, closing;
-	struct via_lock lock;
 	cmpi_am_fn *am;
 	void *arg;
-	struct via_counters count;
-	struct via_params params;
+	uint32_t budget;                 /* packets the next pass takes */
+	uint32_t passes;                 /* of progress */
+	uint32_t connecting;             /* procs in state CONNECTING */
 	struct cmpi_proc *sending;       /* send queue not empty */
 	struct cmpi_proc *flow, *flow_tail; /* something to push */
 	struct cmpi_proc *lost;          /* errors to report */
 	struct via_completion *done, *done_tail;
+	struct via_lock lock;
+	struct via_counters count;
+	struct via_params params;
 	VIP_ULONG epoch;
-	uint32_t connecting;             /* procs in state CONNECTING */
-	uint32_t passes;                 /* of progress */
 	uint32_t polls;                  /* of connections, for the rare checks */
 	const void *progress_owner;      /* thread inside cmpi_progress */
 	uint32_t progress_depth;
@@ -307,8 +310,8 @@ int via_completion_run(struct cmpi *c);
 bool via_vbuf_grow(struct cmpi *c, bool sure);
 bool via_vbuf_reserve(struct cmpi *c, uint32_t n);
 void via_vbuf_fini(struct cmpi *c);
-struct via_vbuf *via_packet_new(struct cmpi *c, enum via_packet_type type, size_t len, bool sure);
-struct via_vbuf *via_packet_new_sure(struct cmpi_proc *proc, enum via_packet_type type, size_t len);
+struct via_vbuf *via_packet_new(struct cmpi *c, size_t len, bool sure);
+struct via_vbuf *via_packet_new_sure(struct cmpi_proc *proc, size_t len);
 void via_packet_drop(struct cmpi *c, struct via_vbuf *v);
 
 /* Any free vbuf, for a receive that its connection owns; NULL when all are in use. */
@@ -373,35 +376,25 @@ static inline void via_vbuf_resize(struct via_vbuf *v, size_t len)
 	v->desc.DS[0].Local.Length = (VIP_UINT32)len;
 }
 
-/* flow.c */
+/* flow.c; the calls that every packet passes are in flow.h */
 void via_flow_init(struct cmpi_proc *proc);
+void via_flow_limits(struct cmpi_proc *proc);
 void via_flow_refill(struct cmpi_proc *proc);
-void via_flow_taken(struct cmpi_proc *proc);
-void via_flow_replace(struct cmpi_proc *proc);
-bool via_flow_credited(struct cmpi_proc *proc, const struct via_header *header);
+void via_flow_expect(struct cmpi_proc *proc, uint32_t packets);
+bool via_flow_credit_news(struct cmpi_proc *proc, const struct via_header *header);
+void via_flow_special(struct cmpi_proc *proc, const struct via_header *header);
 bool via_flow_noop_in(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v);
-void via_flow_noop(struct cmpi_proc *proc);
-void via_flow_post(struct cmpi_proc *proc, struct via_vbuf *v);
-void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v);
+void via_flow_noop_due(struct cmpi_proc *proc);
+void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v, uint32_t type_tag);
 void via_flow_drain(struct cmpi_proc *proc);
 bool via_flow_bye(struct cmpi_proc *proc);
 void via_flow_push(struct cmpi_proc *proc); /* puts on the flow list */
 int via_flow_run(struct cmpi *c);           /* works the flow list */
 bool via_flow_holds(const struct cmpi_proc *proc);
-
-/* Sends a packet whose type, tag and length are set: at once when there is credit, else it waits its turn. */
-static inline void via_flow_send(struct cmpi_proc *proc, struct via_vbuf *v)
-{
-	if (via_likely(proc->remote_credit != 0))
-		via_flow_post(proc, v);
-	else
-		via_flow_backlog(proc, v);
-}
-
 /* Posts a receive; the caller keeps the accounts.  False: refused, and the connection is given up. */
 bool via_recv_post(struct cmpi_proc *proc, struct via_vbuf *v);
-/* Posts a send descriptor that is ready; takes it back when it is complete already. */
-void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v);
+void via_send_refused(struct cmpi_proc *proc, struct via_vbuf *v);
+void via_send_pending(struct cmpi_proc *proc);
 /* Takes back the completed sends of one queue, or of all that have some; returns how many. */
 int via_send_reap_one(struct cmpi_proc *proc);
 int via_send_reap(struct cmpi *c);

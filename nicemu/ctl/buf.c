@@ -57,6 +57,7 @@ static void push(struct nic *nic, uint32_t index)
 	struct nic_slot *slot = nic->slot;
 
 	slot->buffer[slot->nbuffers] = index;
+	nic_store_order(); /* it is in its place before it counts */
 	slot->nbuffers++;
 }
 
@@ -120,6 +121,7 @@ bool nic_buffer_take(struct nic *nic, uint32_t *index)
 		}
 	}
 	slot->nbuffers--;
+	nic_store_order(); /* it is gone from here before it is anywhere else */
 	*index = slot->buffer[slot->nbuffers];
 	return true;
 }
@@ -155,6 +157,7 @@ void nic_buffer_balance(struct nic *nic, struct nic_link *link)
 	packet->imm = 0;
 	packet->ret.n = N;
 	slot->nbuffers -= N;
+	nic_store_order(); /* as in take */
 	for (uint32_t i = 0; i < N; i++) {
 		packet->ret.buffer[i] = slot->buffer[i];
 		slot->buffer[i] = slot->buffer[slot->nbuffers + i];

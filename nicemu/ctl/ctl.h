@@ -59,6 +59,12 @@ static inline struct nic_vi_ctx *nic_vi(const struct nic *nic, uint32_t vi)
 	return &nic->slot->vi[vi & (NIC_VI_TABLE - 1)];
 }
 
+/* Everything that was posted is complete, or at least on the link. */
+static inline bool nic_vi_tx_empty(const struct nic_vi_ctx *ctx)
+{
+	return ctx->tx_head == ctx->tx_tail && !ctx->tx_spilled;
+}
+
 static inline uint32_t nic_vi_state(const struct nic_vi_ctx *ctx)
 {
 	/* Relaxed: the owner reads what it wrote itself. */
@@ -114,11 +120,11 @@ void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot hel
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
 
 /* tx.c, rx.c, sysmsg.c */
+bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
-void nic_tx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length);
-int nic_rx_run(struct nic *nic, struct nic_link *link, int budget);
-void nic_rx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length, uint32_t imm);
+int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget); /* first: what peek returned */
+int nic_rx_drain(struct nic *nic, struct nic_link *link);
 void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */
 void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);

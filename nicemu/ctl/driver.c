@@ -259,7 +259,7 @@ struct nic_link *nic_driver_link(struct nic *nic, uint32_t peer, uint32_t epoch)
 
 static void link_lost(struct nic *nic, struct nic_link *link)
 {
-	while (nic_rx_run(nic, link, NIC_RING_SLOTS) > 0) /* what it sent before it died counts */
+	while (nic_rx_drain(nic, link) > 0) /* what it sent before it died counts */
 		;
 	link->lost = true;
 	for (uint32_t vi = 0; vi < nic->vi_used; vi++) {
@@ -310,7 +310,7 @@ void nic_driver_deregister(struct nic *nic)
 			nic_disconnect(nic, vi);
 		}
 	for (uint32_t i = 0; i < nic->nactive; i++)
-		nic_rx_run(nic, nic->active[i], NIC_RING_SLOTS); /* for the buffers; there is no connection any more */
+		nic_rx_drain(nic, nic->active[i]); /* for the buffers; there is no connection any more */
 	nic_buffer_release(nic);
 	nic_card_lock(nic->card);
 	while (nic->nactive)

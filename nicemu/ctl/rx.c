@@ -26,6 +26,16 @@ void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc
 	uint64_t room = 0;
 	uint32_t status = 0, control = desc->control, nseg = desc->nseg;
 
+	e->desc = (uintptr_t)desc;
+	e->nseg = nseg;
+	e->control = control;
+	if (nic_likely(nseg == 1 && !(control & (NIC_CTL_RESERVED | NIC_CTL_OP_MASK)) && !desc->reserved && desc->seg[0].length)) {
+		e->addr = (uintptr_t)nic->arch->xlate->map(nic, ctx->ptag, &desc->seg[0], 0, desc->seg[0].length);
+		e->room = desc->seg[0].length;
+		e->status = 0;
+		if (nic_likely(e->addr))
+			return;
+	}
 	if ((control & NIC_CTL_RESERVED) || (control & NIC_CTL_OP_MASK) || desc->reserved || nseg >= NIC_DESC_SEGS_MAX ||
 	    ((control & NIC_CTL_POOL) && nseg > 1))
 		status = NIC_ST_FORMAT;
@@ -40,10 +50,7 @@ void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc
 			e->addr = (uintptr_t)p;
 		room += seg->length;
 	}
-	e->desc = (uintptr_t)desc;
 	e->room = room < UINT32_MAX ? room : UINT32_MAX;
-	e->nseg = nseg;
-	e->control = control;
 	e->status = status;
 	if (nic_unlikely(status)) {
 		nic_count(nic, protection_errors, status == NIC_ST_PROTECTION);
@@ -52,7 +59,7 @@ void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc
 }
 
 /* Status before completion entry [C1]; after the store of status the descriptor is the consumer's. */
-void nic_rx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length, uint32_t imm)
+static inline void complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length, uint32_t imm)
 {
 	nic_count(nic, recv_descriptors, 1);
 	if (nic_unlikely(status & NIC_ST_ERROR_MASK)) {
@@ -80,7 +87,7 @@ static void pop(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx, uint32_t s
 	ctx->rx_done = 0;
 	if (nic_unlikely(ctx->rx_spilled))
 		nic->arch->post->refill(nic, vi);
-	nic_rx_complete(nic, ctx, desc, status, length, imm);
+	complete(nic, ctx, desc, status, length, imm);
 }
 
 void nic_rx_head(struct nic *nic, uint32_t vi)
@@ -506,23 +513,55 @@ static void dispatch(struct nic *nic, struct arrival *a)
 	}
 }
 
-int nic_rx_run(struct nic *nic, struct nic_link *link, int budget)
+/*
+ * Cut-through: an inline message for a VI that is up, with a good receive at the head that it fits into.  The same checks as by
+ * way of dispatch, which judges whatever is not so.
+ */
+static inline bool cut(struct nic *nic, const struct nic_link *link, const struct nic_packet *p)
 {
-	struct nic_packet *p;
+	uint32_t len_flags = p->len_flags, len = len_flags & NIC_PF_LEN, vi = p->vi & (NIC_VI_TABLE - 1);
+	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
+	struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
+
+	if (nic_unlikely(p->op != NIC_OP_SEND || nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->gen != p->gen || ctx->peer_slot != link->peer ||
+	                 (len_flags & (NIC_PF_ACK | NIC_PF_MORE)) || ctx->rx_head == ctx->rx_tail || ctx->rx_bad || e->nseg != 1 ||
+	                 len > NIC_INLINE_MAX || len > e->room))
+		return false;
+	nic_copy_short(nic_host(e->addr), p->data, len);
+	pop(nic, vi, ctx, NIC_ST_OP_RECEIVE | (len_flags & NIC_PF_IMM ? NIC_ST_IMMEDIATE : 0), len, p->imm);
+	return true;
+}
+
+static nic_noinline void whole(struct nic *nic, struct nic_link *link, const struct nic_packet *p)
+{
+	uint32_t len_flags = p->len_flags;
+	struct arrival a = { .link = link, .p = p, .vi = p->vi & (NIC_VI_TABLE - 1), .op = p->op, .gen = p->gen,
+		.flags = len_flags & ~NIC_PF_LEN, .len = len_flags & NIC_PF_LEN, .imm = p->imm };
+
+	dispatch(nic, &a);
+}
+
+int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)
+{
 	int n = 0;
 
-	while (n < budget && (p = nic_link_peek(link))) {
-		uint32_t len_flags = p->len_flags;
-		struct arrival a = { .link = link, .p = p, .vi = p->vi & (NIC_VI_TABLE - 1), .op = p->op, .gen = p->gen,
-			.flags = len_flags & ~NIC_PF_LEN, .len = len_flags & NIC_PF_LEN, .imm = p->imm };
-
+	do {
 		nic_link_take(link);
-		dispatch(nic, &a);
+		if (nic_unlikely(!cut(nic, link, p)))
+			whole(nic, link, p);
 		nic_link_consume(link);
 		n++;
-	}
+	} while (n < budget && (p = nic_link_peek(link)));
 	nic_count(nic, packets_received, n);
 	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
 		nic_buffer_balance(nic, link);
 	return n;
+}
+
+/* Everything that has arrived, one ring at most. */
+int nic_rx_drain(struct nic *nic, struct nic_link *link)
+{
+	struct nic_packet *p = nic_link_peek(link);
+
+	return p ? nic_rx_run(nic, link, p, NIC_RING_SLOTS) : 0;
 }

@@ -32,7 +32,7 @@ static nic_cold void release_buffer(struct nic *nic, const struct nic_desc *desc
 }
 
 /* Status before completion entry [C1]; after the store of status the descriptor is the consumer's. */
-void nic_tx_complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length)
+static inline void complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc, uint32_t status, uint32_t length)
 {
 	static const uint32_t op_bits[4] = { NIC_ST_OP_SEND, NIC_ST_OP_RDMA_WRITE, NIC_ST_OP_RDMA_READ, NIC_ST_OP_SEND };
 
@@ -58,7 +58,7 @@ static void retire(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
 		if (nic_unlikely((desc->control & NIC_CTL_POOL) && !(e->flags & NIC_TXE_GIVEN)))
 			release_buffer(nic, desc);
 		ctx->tx_head++;
-		nic_tx_complete(nic, ctx, desc, e->status, (uint32_t)e->done);
+		complete(nic, ctx, desc, e->status, (uint32_t)e->done);
 	}
 	if (nic_unlikely(ctx->tx_spilled))
 		nic->arch->post->refill(nic, vi);
@@ -166,6 +166,13 @@ static void head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op
 	p->imm = imm;
 }
 
+static void put_buffer(struct nic_packet *p, uint32_t index, uint32_t offset)
+{
+	p->buf.buffer = index;
+	p->buf.handle = 0;
+	p->buf.addr = offset;
+}
+
 static void publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
 {
 	nic_count(nic, packets_sent, 1);
@@ -219,9 +226,7 @@ static enum step send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struc
 
 	if (nic_unlikely(!p))
 		return STEP_AGAIN;
-	p->buf.buffer = off / NIC_BUFFER_SIZE;
-	p->buf.handle = 0;
-	p->buf.addr = off % NIC_BUFFER_SIZE;
+	put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
 	head(p, ctx, NIC_OP_SEND_BUF, w->total | flags, w->desc->imm);
 	publish(nic, link, p);
 	link->balance--;
@@ -316,6 +321,50 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 	return send_parts(nic, ctx, link, e, w, NIC_OP_SEND_BUF, message_flags(ctx, w));
 }
 
+/*
+ * Cut-through: a plain send of one segment that fits one packet and needs no acknowledgement, on an empty queue.  The same
+ * checks in the same order as by way of the queue; whatever is not right goes that way, to be judged there.
+ */
+bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
+{
+	const struct nic_seg *seg = &desc->seg[0];
+	uint32_t len = seg->length, control = desc->control, flags = control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0;
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	struct nic_packet *p;
+	const void *from;
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || (control & ~(NIC_CTL_IMMEDIATE | NIC_CTL_QFENCE | NIC_CTL_POOL)) ||
+	                 desc->nseg != 1 || desc->reserved || len != desc->length || len > ctx->max_transfer ||
+	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
+		return false;
+	if (len <= NIC_INLINE_MAX) {
+		from = nic->arch->xlate->map(nic, ctx->ptag, seg, 0, len);
+		if (nic_unlikely(!from || (control & NIC_CTL_POOL)))
+			return false;
+		p = room(nic, ctx, link);
+		if (nic_unlikely(!p))
+			return false;
+		nic_copy_short(p->data, from, len);
+		head(p, ctx, NIC_OP_SEND, len | flags, desc->imm);
+		nic_count(nic, bytes_inline, len);
+	} else {
+		uint64_t off = seg->addr - (uintptr_t)nic->map->buffer;
+
+		if (!(control & NIC_CTL_POOL) || check_pool(nic, seg))
+			return false;
+		p = room(nic, ctx, link);
+		if (nic_unlikely(!p))
+			return false;
+		put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
+		head(p, ctx, NIC_OP_SEND_BUF, len | flags, desc->imm);
+		link->balance--;
+		nic_count(nic, bytes_given, len);
+	}
+	publish(nic, link, p);
+	complete(nic, ctx, desc, 0, len);
+	return true;
+}
+
 /* ---- RDMA -------------------------------------------------------------------------------------------------------- */
 
 /* Refused by the target's table: an unreliable VI does not tell. */
@@ -331,28 +380,32 @@ static nic_noinline enum step rdma_refused(struct nic *nic, const struct nic_vi_
 
 /* The notification of a write with immediate data; its data is in place or ahead on the link. */
 static enum step write_imm(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
-                           struct nic_packet *p)
+                           struct nic_packet *p, uint32_t ack)
 {
-	uint32_t flags = message_flags(ctx, w);
+	uint32_t flags = message_flags(ctx, w) | ack;
 
 	head(p, ctx, NIC_OP_WRITE_IMM, w->total | flags, w->desc->imm);
 	publish(nic, link, p);
 	return finish(e, w, flags);
 }
 
-/* Without one-step copies: packets, then the notification in a packet of its own. */
+/*
+ * Without one-step copies: packets, then the notification in a packet of its own.  Complete when the data are in place, at both
+ * reliable levels, as they are when copied in one step: who reads or writes remote memory relies on it.
+ */
 static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	bool imm = w->control & NIC_CTL_IMMEDIATE;
+	uint32_t ack = ctx->reliability == NIC_UNRELIABLE ? 0 : NIC_PF_ACK;
 	struct nic_packet *p;
 	enum step step = STEP_DONE;
 
 	if (e->done < w->total)
-		step = send_parts(nic, ctx, link, e, w, NIC_OP_WRITE_BUF, imm ? 0 : message_flags(ctx, w));
+		step = send_parts(nic, ctx, link, e, w, NIC_OP_WRITE_BUF, imm ? 0 : ack);
 	if (step != STEP_DONE || !imm)
 		return step;
 	p = room(nic, ctx, link);
-	return p ? write_imm(nic, ctx, link, e, w, p) : STEP_AGAIN;
+	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
 }
 
 static nic_noinline enum step do_write(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
@@ -385,7 +438,7 @@ static nic_noinline enum step do_write(struct nic *nic, const struct nic_vi_ctx 
 		return refuse(nic, e, NIC_ST_TRANSPORT);
 	}
 	e->done = w->total;
-	return p ? write_imm(nic, ctx, link, e, w, p) : STEP_DONE;
+	return p ? write_imm(nic, ctx, link, e, w, p, 0) : STEP_DONE;
 }
 
 static nic_noinline enum step read_request(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)

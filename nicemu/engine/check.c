@@ -234,23 +234,39 @@ static void peer_attach(struct nic_check *row, const struct bench *b)
 		    works ? off : strerror(errno));
 }
 
+static int open_again(const char *process, int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%s/fd/%d", process, fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
 /* The memory, opened as a newcomer opens it; -1: that does not work. */
 static int peer_descriptors(struct nic_check *row, const struct bench *b)
 {
-	char path[64];
-	int fd;
+	char owner[16];
+	int fd, own, err;
 
 	if (b->fd < 0) {
 		say(row, false, "not tried: there is no memory to open");
 		return -1;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", b->owner, b->fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0)
+	snprintf(owner, sizeof(owner), "%d", b->owner);
+	fd = open_again(owner, b->fd);
+	if (fd >= 0) {
 		say(row, true, "a process opens the card that another one has made");
+		return fd;
+	}
+	err = errno;
+	own = open_again("self", b->fd);
+	if (own >= 0)
+		say(row, false, "%s: processes that start separately make a card each, and do not reach each other", strerror(err));
 	else
-		say(row, false, "%s: processes that start separately make a card each, and do not reach each other", strerror(errno));
-	return fd;
+		say(row, false, "%s: the NIC cannot be opened", strerror(errno));
+	if (own >= 0)
+		close(own);
+	return -1;
 }
 
 /* Byte 0 is the owner's; byte 1 is locked here, and looked at by the owner when this process has ended. */

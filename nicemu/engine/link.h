@@ -77,6 +77,7 @@ static inline struct nic_packet *nic_link_peek(struct nic_link *link)
 static inline void nic_link_take(struct nic_link *link)
 {
 	*link->rx_exact = link->rx_pos + 1;
+	nic_store_order();
 }
 
 /* Done with it. */

@@ -11,8 +11,10 @@ static int links(struct nic *nic)
 	for (uint32_t i = 0; i < nic->nactive; i++) {
 		struct nic_link *link = nic->active[i];
 
-		if (nic_link_peek(link))
-			moved += nic_rx_run(nic, link, NIC_POLL_LINK);
+		struct nic_packet *p = nic_link_peek(link);
+
+		if (p)
+			moved += nic_rx_run(nic, link, p, NIC_POLL_LINK);
 		if (nic_unlikely(nic_sys_waiting(link)))
 			moved += nic_sys_run(nic, link);
 	}

@@ -3,8 +3,8 @@
  * Physical descriptors are pushed into a small ring on the NIC; what does not fit stays in host memory, where the chain
  * of posted descriptors is the big ring, and is fetched when there is room again (MyVIA).
  *
- * A send that finds the queue empty is executed on the spot, by the same control program (cut-through); it stays in the
- * ring only when it has to wait, for the link or for an acknowledgement.
+ * A send that finds the queue empty is executed on the spot, by the same control program (cut-through); it enters the ring
+ * only when it needs more than one step, or has to wait for the link or for an acknowledgement.
  */
 #include "nicemu/ctl/ctl.h"
 
@@ -51,6 +51,10 @@ static void send(struct nic *nic, uint32_t vi, struct nic_desc *desc)
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 
 	nic_count(nic, doorbells, 1);
+	if (nic_likely(nic_vi_tx_empty(ctx) && nic_tx_cut(nic, ctx, desc))) {
+		nic_count(nic, cut_through, 1);
+		return;
+	}
 	if (nic_unlikely(ctx->tx_spilled || ctx->tx_tail - ctx->tx_head == NIC_TXQ)) {
 		spill(nic, desc, &ctx->tx_spill, &ctx->tx_spilled);
 		return;

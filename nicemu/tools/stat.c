@@ -193,7 +193,7 @@ static void show_text(const struct sample *now, const struct sample *before, boo
 {
 	struct view v = { .now = now, .before = before, .all = all, .names = names_width(now) };
 
-	if (!now->ncards && !now->unreadable)
+	if (!now->ncards && !now->unreadable && !now->failed)
 		printf("No process of this user has a card open on this host (and in this network namespace).\n");
 	for (uint32_t i = 0; i < now->ncards; i++) {
 		v.card = &now->card[i];

@@ -17,6 +17,9 @@
 #define nic_cas(p, expected, desired) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel, memory_order_acquire)
 
+/* Keeps the compiler from moving stores across: for what another process reads only after this one has died. */
+#define nic_store_order() atomic_signal_fence(memory_order_release)
+
 #define nic_likely(x) __builtin_expect(!!(x), 1)
 #define nic_unlikely(x) __builtin_expect(!!(x), 0)
 /* Off the hot path: kept out of line, so that its stack and registers do not burden the callers. */

@@ -9,8 +9,9 @@
 #include "tests/func/vipl_two.h"
 
 static _Atomic unsigned ran;
-static unsigned order[64];
-static VIP_DESCRIPTOR *given[64];
+enum { STREAM = 600 };
+static unsigned order[STREAM + 2];
+static VIP_DESCRIPTOR *given[STREAM + 2];
 static pthread_t handler_thread;
 static struct side *here;
 
@@ -20,7 +21,7 @@ static void on_descriptor(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE v
 
 	handler_thread = pthread_self();
 	if (nic != here->nic || vi != here->vi)
-		n = 60;
+		n = STREAM + 1; /* shows as a wrong order */
 	order[n] = (unsigned)(uintptr_t)context;
 	given[n] = d;
 	atomic_store(&ran, n + 1);
@@ -100,6 +101,38 @@ static void sender(struct side *s)
 static void queue_notify(void)
 {
 	two(receiver, sender);
+}
+
+/* Many handlers wait while messages keep coming: each message meets the handler whose turn it is. */
+static void in_turn(struct side *s)
+{
+	VIP_DESCRIPTOR *done;
+
+	here = s;
+	side_connect(s, VIP_SERVICE_RELIABLE_DELIVERY, NULL);
+	for (unsigned i = 0; s->server && i < STREAM; i++) {
+		post_recv(s, desc_make(s, i, s->data, 64));
+		VIP(VIP_SUCCESS, VipRecvNotify(s->vi, (void *)(uintptr_t)i, on_descriptor));
+	}
+	meet(s);
+	for (unsigned i = 0; !s->server && i < STREAM; i++) {
+		post_send(s, desc_make(s, i, s->data, 8));
+		VIP(VIP_SUCCESS, VipSendWait(s->vi, SOON, &done));
+		for (unsigned k = 0; k < 20; k++)
+			VipxPoll(s->nic); /* takes its time: the other side looks meanwhile */
+	}
+	if (s->server)
+		wait_for(STREAM);
+	for (unsigned i = 0; s->server && i < STREAM; i++)
+		if (!CHECK(order[i] == i && given[i] == desc_at(s, i)))
+			break;
+	meet(s);
+	side_close(s);
+}
+
+static void handlers_in_turn(void)
+{
+	both(in_turn);
 }
 
 /* ---- completion queues ---- */
@@ -274,6 +307,7 @@ int main(void)
 {
 	two_init("notify");
 	CASE(queue_notify);
+	CASE(handlers_in_turn);
 	CASE(cq_notify);
 	CASE(limits_and_ends);
 	CASE(default_handler);

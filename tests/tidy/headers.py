@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 headers.py ROOT BUILD: the public headers compile alone, with every warning an error; vipl.h as C99 and C++ too, because
-programs from elsewhere include it; and each header says what it needs itself.
+programs from elsewhere include it; and each header says what it needs itself.  So do the examples.
 """
 
 import os
@@ -27,18 +27,22 @@ PUBLIC = [
 ]
 
 
-def compile_alone(root, compiler, header, language, standard, more):
-    """Included twice, and nothing else; the compiler's complaints."""
-    suffix = ".cc" if language == "c++" else ".c"
-    with tempfile.TemporaryDirectory() as folder:
-        source = os.path.join(folder, f"alone{suffix}")
-        with open(source, "w", encoding="ascii") as f:
-            f.write(f'#include "{header}"\n#include "{header}"\nint alone;\n')
-        run = subprocess.run([*compiler.split(), f"-std={standard}", *STRICT, *more, f"-I{root}", f"-I{root}/vipl/include", source],
-                             capture_output=True, text=True)
+def compile_file(root, compiler, source, standard, more):
+    """The compiler's complaints."""
+    run = subprocess.run([*compiler.split(), f"-std={standard}", *STRICT, *more, f"-I{root}", f"-I{root}/vipl/include", source],
+                         capture_output=True, text=True)
     if run.returncode == 0:
         return []
     return [line for line in run.stderr.splitlines() if "error" in line] or [f"{compiler} failed: {run.stderr.strip()[:200]}"]
+
+
+def compile_alone(root, compiler, header, language, standard, more):
+    """Included twice, and nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "alone.cc" if language == "c++" else "alone.c")
+        with open(source, "w", encoding="ascii") as f:
+            f.write(f'#include "{header}"\n#include "{header}"\nint alone;\n')
+        return compile_file(root, compiler, source, standard, more)
 
 
 def main():
@@ -53,6 +57,9 @@ def main():
     more = ["-D_GNU_SOURCE", "-mcx16", "-Wno-pedantic", "-Wno-unused-function"]
     tap.check("every header of the layers compiles alone",
               [f"{h}: {line}" for h in inner for line in compile_alone(root, compilers["c"], h, "c", "gnu11", more)])
+    tap.check("the examples compile, as C11 without extensions", [
+        f"{e}: {line}" for e in files(root, r"^examples/.*\.c$")
+        for line in compile_file(root, compilers["c"], os.path.join(root, e), "c11", [])])
     tap.done()
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 manual.py ROOT BUILD: the manual is without fault and complete: every page passes mandoc's lint, every parameter, counter,
-subcommand and call of VIPL is in it, and nothing in it refers to a page that does not exist.
+subcommand and call of VIPL is in it, and nothing in it or in the README files refers to what does not exist.
 """
 
 import glob
@@ -45,6 +45,28 @@ def references(pages):
                 yield f"{os.path.basename(page)} refers to {name}({section}), which does not exist"
 
 
+def dead_links(root):
+    for path in files(root, r"\.md$"):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(root, path)):
+            if "://" not in target and not os.path.exists(os.path.join(root, os.path.dirname(path), target)):
+                yield f"{path} leads to {target}, which does not exist"
+    for path in files(root, r"\.(c|h|def|md|in|[1-9])$"):
+        for target in re.findall(r"\bdocs/[\w-]+\.\w+", read(root, path)):
+            if not os.path.exists(os.path.join(root, target)):
+                yield f"{path} names {target}, which does not exist"
+
+
+def foreign_code(root):
+    """What README.md shows as C is a part of an example, which is compiled (headers.py)."""
+    examples = "\n".join(read(root, e) for e in files(root, r"^examples/.*\.c$"))
+    shown = re.findall(r"```c\n(.*?)```", read(root, "README.md"), re.S) if os.path.exists(f"{root}/README.md") else []
+    if not shown:
+        yield "README.md shows no code"
+    for code in shown:
+        if code.strip() not in examples:
+            yield f"README.md: {code.strip().splitlines()[0]} ... is not that of examples/"
+
+
 def main():
     root, build, tap = sys.argv[1], sys.argv[2], Tap()
     pages = {os.path.basename(p): p for p in glob.glob(f"{build}/man/*.[1-9]") + glob.glob(f"{root}/man/*.[1-9]")}
@@ -68,6 +90,8 @@ def main():
     vip = "\n".join(t for n, t in text.items() if re.match(r"(Vip|vipl)", n))
     tap.check("the pages of VIPL have every call", lacks(vip, calls) if len(calls) > 40 else ["calls not found"])
     tap.check("no page refers to one that does not exist", references(list(pages.values())))
+    tap.check("what README files and comments lead to exists", dead_links(root))
+    tap.check("the code in README.md is from examples/", foreign_code(root))
     tap.done()
 
 

@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "cmpi/pm_via/flow.h"
 #include "tests/unit/cmpi/job.h"
 
 enum { A, B, C };
@@ -295,10 +296,9 @@ static void bad_packets(void)
 
 			job_reset(100);
 			REQUIRE(job_open(2) && job_connect(A, B));
-			v = via_packet_new(job[B].c, VIA_PKT_AM, len, true);
+			v = via_packet_new(job[B].c, len, true);
 			memset(via_vbuf_packet(v), 0x5a, len);
-			*(uint8_t *)via_vbuf_packet(v) = type[i];
-			via_flow_send(to(B, A), v);
+			via_flow_post(to(B, A), v, type[i]);
 			job_turn(6);
 			CHECK_EQ(job[A].errors, 1);
 			CHECK_EQ(to(A, B)->state, VIA_CONN_LOST);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static struct member {
 	int error_pid;
 	char error_text[200];
 } m;
-static _Alignas(4096) uint8_t memory[MEMORY];
+static uint8_t *memory, *all_memory; /* this member's; everybody's, which all of them see */
 static char device[40];
 static int pipes[MEMBERS][2];
 
@@ -169,6 +170,7 @@ static void member(uint32_t me, uint32_t n, bool threads, void (*body)(void))
 	memset(&m, 0, sizeof(m));
 	m.me = me;
 	m.n = n;
+	memory = all_memory + me * MEMORY;
 	began = time(NULL);
 	if (CHECK_EQ(cmpi_open(&params, &m.c), CMPI_OK) &&
 	    CHECK_EQ(cmpi_mem_register(m.c, memory, MEMORY, 7, &m.reg), CMPI_OK) && CHECK(meet())) {
@@ -190,6 +192,7 @@ static void run(uint32_t n, bool threads, void (*body)(void))
 	static int round;
 
 	snprintf(device, sizeof(device), "test-%d-%d", (int)getpid(), round++);
+	memset(all_memory, 0, MEMBERS * MEMORY);
 	fflush(stdout);
 	for (uint32_t i = 0; i < n; i++)
 		if (!CHECK_EQ(pipe(pipes[i]), 0))
@@ -290,6 +293,7 @@ static void remote_memory(void)
 		fill(local, i, len[i]);
 		memset(back, 0, len[i]);
 		REQUIRE(CHECK(move(to, true, local, mine, len[i])));
+		CHECK(good(all_memory + to * MEMORY + mine, i, 0, len[i])); /* done means that it is there */
 		REQUIRE(CHECK(move(to, false, back, mine, len[i])));
 		CHECK(good(back, i, 0, len[i]));
 	}
@@ -312,6 +316,14 @@ static void remote_memory(void)
 static void puts_gets_atomics(void)
 {
 	run(3, false, remote_memory);
+}
+
+/* The same where one process may not reach into another: data goes through the card. */
+static void through_the_card(void)
+{
+	CHECK_EQ(cmpi_param_set("cma", "off", "test"), CMPI_OK);
+	run(3, false, remote_memory);
+	CHECK_EQ(cmpi_param_set("cma", "auto", "test"), CMPI_OK);
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------------------------------------- */
@@ -409,9 +421,13 @@ static void an_orderly_end_is_silent(void)
 
 int main(void)
 {
+	all_memory = mmap(NULL, MEMBERS * MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (all_memory == MAP_FAILED)
+		return EXIT_FAILURE;
 	CASE(lazily);
 	CASE(all_at_start);
 	CASE(puts_gets_atomics);
+	CASE(through_the_card);
 	CASE(threads);
 	CASE(a_killed_peer_is_named);
 	CASE(an_orderly_end_is_silent);

@@ -96,6 +96,34 @@ static void overrun(void)
 	one_close(&o);
 }
 
+/* The library's memory of what is posted grows while its oldest part is anywhere. */
+static void growth(void)
+{
+	struct one o;
+	VIP_DESCRIPTOR *done;
+
+	for (unsigned taken = 0; taken < 32; taken += 5) {
+		unsigned next = 0;
+
+		one_open(&o);
+		o.a = one_vi(&o, NULL, NULL); /* idle: sends come back at once, flushed */
+		for (unsigned i = 0; i < 32; i++)
+			VIP(VIP_SUCCESS, VipPostSend(o.a, one_desc(&o, i, 8), o.handle));
+		while (next < taken) {
+			VIP(VIP_DESCRIPTOR_ERROR, VipSendDone(o.a, &done));
+			CHECK(done == (VIP_DESCRIPTOR *)(void *)(o.mem + 64 * next++));
+		}
+		for (unsigned i = 32; i < 500; i++)
+			VIP(VIP_SUCCESS, VipPostSend(o.a, one_desc(&o, i, 8), o.handle));
+		while (next < 500) {
+			VIP(VIP_DESCRIPTOR_ERROR, VipSendDone(o.a, &done));
+			if (!CHECK(done == (VIP_DESCRIPTOR *)(void *)(o.mem + 64 * next++)))
+				break;
+		}
+		one_close(&o);
+	}
+}
+
 /* ---- the chain through CS.Next ---- */
 
 static void chain(void)
@@ -254,13 +282,17 @@ static void left_over(void)
 	one_connect(&o);
 	for (unsigned i = 0; i < 200; i++)
 		VIP(VIP_SUCCESS, VipPostRecv(o.a, one_desc(&o, i, 8), o.handle));
+	for (unsigned i = 200; i < 210; i++)
+		VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, i, 8), o.handle));
+	for (unsigned i = 210; i < 220; i++)
+		VIP(VIP_SUCCESS, VipPostSend(o.a, one_desc(&o, i, 8), o.handle));
 	VIP(VIP_ERROR_RESOURCE, VipDestroyVi(o.a));
 	VIP(VIP_SUCCESS, VipDisconnect(o.a));
-	/* Flushed, never dequeued, and their memory is gone already. */
+	VIP(VIP_SUCCESS, VipDisconnect(o.b));
+	/* Complete or flushed, never dequeued, and their memory is gone already. */
 	VIP(VIP_SUCCESS, VipDeregisterMem(o.nic, o.mem, o.handle));
 	munmap(o.mem, ONE_MEMORY);
 	VIP(VIP_SUCCESS, VipDestroyVi(o.a));
-	VIP(VIP_SUCCESS, VipDisconnect(o.b));
 	VIP(VIP_SUCCESS, VipDestroyVi(o.b));
 	VIP(VIP_SUCCESS, VipCloseNic(o.nic));
 }
@@ -371,6 +403,36 @@ static void cq_sizes(void)
 	one_close(&o);
 }
 
+/* Resized with its oldest entry anywhere, it keeps its entries in order. */
+static void cq_resizing(void)
+{
+	struct one o;
+	VIP_CQ_HANDLE cq;
+	VIP_VI_HANDLE vi;
+	VIP_BOOLEAN recv;
+	unsigned posted = 0, taken = 0;
+
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 16, &cq));
+	o.a = one_vi(&o, cq, NULL);
+	o.b = one_vi(&o, cq, NULL);
+#define OF(n) ((n) * 2654435761u >> 31 ? o.a : o.b)
+	for (unsigned round = 0; round < 40; round++) {
+		for (unsigned i = 0; i < 7; i++, posted++)
+			VIP(VIP_SUCCESS, VipPostSend(OF(posted), one_desc(&o, posted, 8), o.handle));
+		for (unsigned i = 0; i < 5 + round % 3; i++, taken++) {
+			VIP(VIP_SUCCESS, VipCQDone(cq, &vi, &recv));
+			CHECK(vi == OF(taken));
+		}
+		VIP(VIP_SUCCESS, VipResizeCQ(cq, posted - taken + 7 + round));
+	}
+	for (; taken < posted; taken++) {
+		VIP(VIP_SUCCESS, VipCQDone(cq, &vi, &recv));
+		CHECK(vi == OF(taken));
+	}
+	one_close(&o);
+}
+
 static unsigned overruns;
 
 static void count_overruns(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
@@ -436,6 +498,7 @@ int main(void)
 {
 	CASE(refused);
 	CASE(overrun);
+	CASE(growth);
 	CASE(chain);
 	CASE(spoilt_chain);
 	CASE(posted_twice);
@@ -446,6 +509,7 @@ int main(void)
 	CASE(still_pending);
 	CASE(attributes);
 	CASE(cq_sizes);
+	CASE(cq_resizing);
 	CASE(cq_overflow);
 	CASE(cq_of_the_dead);
 	return check_done();

@@ -1,0 +1,123 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The parts of flow control that every packet passes, to be inlined where packets are sent (am.c) and received
+ * (progress.c).  The rules, and everything that happens less often, are in flow.c.
+ */
+#ifndef VIA_FLOW_H
+#define VIA_FLOW_H
+
+#include <endian.h>
+
+#include "cmpi/pm_via/via.h"
+
+enum { VIA_CREDIT_BYTE = 255 };
+
+/* ---- sends -------------------------------------------------------------------------------------------------------- */
+
+/* Posts a send descriptor that is ready; takes it back when it is complete already. */
+static inline void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
+{
+	VIP_DESCRIPTOR *done;
+
+	if (via_unlikely(VipPostSend(proc->vi, &v->desc, v->handle) != VIP_SUCCESS)) {
+		via_send_refused(proc, v);
+		return;
+	}
+	/*
+	 * The usual end: the message has left already, and nothing was before it.  A2: the status is read before anything
+	 * else of the descriptor; pairs with the NIC's release.
+	 */
+	if (via_likely(!proc->sends_posted && (__atomic_load_n(&v->desc.CS.Status, __ATOMIC_ACQUIRE) &
+	                                       (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK)) == VIP_STATUS_DONE &&
+	               v->kind == VIA_VBUF_SEND && VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
+		via_vbuf_give(proc->cmpi, v);
+	else
+		via_send_pending(proc);
+}
+
+/* The 8 bytes of a header, in one store: the NIC reads them back right away. */
+static inline void via_header_fill(struct cmpi_proc *proc, struct via_header *header, uint32_t type_tag, uint32_t id)
+{
+	uint32_t credit = proc->local_credit, mine = proc->remote_credit;
+	uint64_t word;
+
+	if (via_unlikely(credit > VIA_CREDIT_BYTE))
+		credit = VIA_CREDIT_BYTE;
+	if (via_unlikely(mine > VIA_CREDIT_BYTE))
+		mine = VIA_CREDIT_BYTE;
+	proc->local_credit = (uint16_t)(proc->local_credit - credit);
+	proc->granted += credit;
+	word = type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48;
+	word = htole64(word);
+	memcpy(header, &word, sizeof(word));
+}
+
+/* Credit there is: fills in the header now, not when the packet was queued, and posts. */
+static inline void via_flow_post(struct cmpi_proc *proc, struct via_vbuf *v, uint32_t type_tag)
+{
+	VIA_ASSERT(proc->remote_credit);
+	via_header_fill(proc, via_vbuf_packet(v), type_tag, proc->next_out++);
+	proc->remote_credit--;
+	v->kind = VIA_VBUF_SEND;
+	via_send_post(proc, v);
+}
+
+/* Sends a packet of that type (and tag << 8): at once when there is credit, else it waits its turn. */
+static inline void via_flow_send(struct cmpi_proc *proc, struct via_vbuf *v, uint32_t type_tag)
+{
+	if (via_likely(proc->remote_credit != 0))
+		via_flow_post(proc, v, type_tag);
+	else
+		via_flow_backlog(proc, v, type_tag);
+}
+
+/* ---- arrivals ------------------------------------------------------------------------------------------------------ */
+
+/* A receive has completed, well or not: it is off the accounts, and the connection is owed one unless it has more than its own. */
+static inline void via_flow_taken(struct cmpi_proc *proc)
+{
+	proc->preposts--;
+	proc->cmpi->recv_due += proc->preposts < proc->base;
+}
+
+/* Posts new receives when more than `threshold` were used up. */
+static inline void via_flow_replace(struct cmpi_proc *proc)
+{
+	if (via_unlikely(proc->preposts < proc->replace_below))
+		via_flow_refill(proc);
+}
+
+/* What a header says about credit; false when that cannot be. */
+static inline bool via_flow_credit(struct cmpi_proc *proc, const struct via_header *header)
+{
+	proc->remote_cc = header->remote_credit;
+	if (via_likely(header->noop_ack == proc->noops_acked && !header->vbuf_credit))
+		return true;
+	return via_flow_credit_news(proc, header);
+}
+
+/*
+ * A credited packet has arrived: posts new receives when enough were used up, takes the credit it carries.  False: the
+ * peer broke the protocol.
+ */
+static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_header *header)
+{
+	via_flow_taken(proc);
+	if (via_unlikely(header->id != proc->next_in || !proc->granted))
+		return false;
+	proc->next_in++;
+	proc->granted--;
+	if (via_unlikely(proc->special))
+		via_flow_special(proc, header);
+	via_flow_replace(proc);
+	return via_flow_credit(proc, header);
+}
+
+/* Sends credit that has nothing to ride on, when it is much or the peer is starved.  Ahead of the backlog. */
+static inline void via_flow_noop(struct cmpi_proc *proc)
+{
+	if (via_unlikely(proc->local_credit >= proc->cmpi->params.notify))
+		via_flow_noop_due(proc);
+}
+
+#endif
