@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads the parameters and forces them into the ranges the credit protocol needs.  Not their declaration: that is
- * nicemu/util/params.def.
+ * Reads the parameters and forces them into the ranges the credit protocol needs; shows those of the whole stack to the
+ * glue.  Not their declaration: that is nicemu/util/params.def.
  */
 #include <string.h>
 
+#include "cmpi/cmpi.h"
 #include "cmpi/pm_via/packet.h"
 #include "cmpi/pm_via/params.h"
 #include "vipl.h"
@@ -67,4 +68,33 @@ void via_params_read(struct via_params *out)
 		.connect_timeout = read("connect_timeout", 1, 86400),
 	};
 	via_params_clip(out);
+}
+
+/* ---- for the glue ------------------------------------------------------------------------------------------------------------ */
+
+bool cmpi_param_at(uint32_t i, struct cmpi_param *out)
+{
+	const struct vipx_parameter *p = VipxParameterAt(i);
+
+	if (!p)
+		return false;
+	*out = (struct cmpi_param){
+		.name = p->name, .help = p->help, .type = p->type, .value = p->value, .source = p->source, .level = p->level,
+	};
+	return true;
+}
+
+int cmpi_param_set(const char *name, const char *value, const char *source)
+{
+	return VipxParameterSet(name, value, source) == VIP_SUCCESS ? CMPI_OK : CMPI_PARAMETER;
+}
+
+int64_t cmpi_param_int(const char *name)
+{
+	return VipxParameterInt(name);
+}
+
+const char *cmpi_param_string(const char *name)
+{
+	return VipxParameterString(name);
 }

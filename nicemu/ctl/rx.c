@@ -309,7 +309,8 @@ static nic_noinline void deliver_pull(struct nic *nic, const struct arrival *a)
 
 		if (run[i].len && nic_dma_read(a->link, to, n, run[i].addr, run[i].len) != NIC_DMA_OK) {
 			pop(nic, a->vi, a->ctx, NIC_ST_TRANSPORT | NIC_ST_OP_RECEIVE, 0, 0);
-			reject(nic, a, NIC_ST_TRANSPORT, NIC_EV_CONN_LOST);
+			/* An unreliable VI stays up for now; when the peer is dead, the watch says so. */
+			reject(nic, a, NIC_ST_TRANSPORT, a->ctx->reliability == NIC_UNRELIABLE ? NIC_EV_NONE : (int)NIC_EV_CONN_LOST);
 			return;
 		}
 		at += run[i].len;
