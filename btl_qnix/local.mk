@@ -37,7 +37,8 @@ COMPONENT_FILES = components/mca_btl_qnix.so components/help-mpi-btl-qnix.txt
 
 all-local: $(COMPONENT_FILES)
 
-components/mca_btl_qnix.so: btl_qnix/mca_btl_qnix.la
+# A link, so its age says nothing: it only has to be there.
+components/mca_btl_qnix.so: | btl_qnix/mca_btl_qnix.la
 	$(AM_V_GEN)$(MKDIR_P) components && ln -sf ../btl_qnix/$(objdir)/mca_btl_qnix.so $@
 
 components/help-mpi-btl-qnix.txt: $(BTL_HELP)
@@ -48,7 +49,7 @@ CLEANFILES += $(COMPONENT_FILES)
 # Open MPI searches this directory without being told, so this needs no root.
 USER_COMPONENT_DIR = $(HOME)/.openmpi/components
 
-install-user-component: $(COMPONENT_FILES)
+install-user-component: btl_qnix/mca_btl_qnix.la $(COMPONENT_FILES)
 	$(MKDIR_P) '$(DESTDIR)$(USER_COMPONENT_DIR)'
 	$(INSTALL) components/mca_btl_qnix.so '$(DESTDIR)$(USER_COMPONENT_DIR)'
 	$(INSTALL_DATA) components/help-mpi-btl-qnix.txt '$(DESTDIR)$(USER_COMPONENT_DIR)'

@@ -39,9 +39,13 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/processes \
 	tests/unit/cmpi/rma \
 	tests/unit/cmpi/table \
+	tests/unit/nicemu/attach \
+	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
+	tests/unit/nicemu/fork \
+	tests/unit/nicemu/lost \
 	tests/unit/nicemu/transfer \
 	tests/unit/vipl/format \
 	tests/unit/vipl/handles \
@@ -87,10 +91,12 @@ tests_stress_credits_LDADD = cmpi/libcmpi.la
 
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
+	tests/unit/nicemu/kin.h \
 	tests/unit/nicemu/pair.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
-	tests/stress/fake_vipl.h
+	tests/stress/fake_vipl.h \
+	tests/fuzz/fuzz.h
 # PLAIN END
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.

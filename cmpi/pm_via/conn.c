@@ -454,7 +454,7 @@ void via_conn_callback(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 	struct cmpi *c = context;
 
 	for (struct cmpi_proc *proc = c->procs; proc; proc = proc->next)
-		if (proc->vi && proc->vi == error->ViHandle)
+		if (proc->vi && (proc->vi == error->ViHandle || error->ErrorCode == VIP_ERROR_CATASTROPHIC))
 			via_conn_fail(proc, error->ErrorCode == VIP_ERROR_CONN_LOST ? "the connection was lost"
 			                                                            : "the NIC reported error %d",
 			              (int)error->ErrorCode);

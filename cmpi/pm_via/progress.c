@@ -148,6 +148,7 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 	if (via_unlikely(v->desc.CS.Status & VIP_STATUS_ERROR_MASK || proc->state != VIA_CONN_CONNECTED) && !unusual(proc, v))
 		return;
 	packet(c, proc, v);
+	c->recent = proc;
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
 }
@@ -164,13 +165,13 @@ static inline int packets(struct cmpi *c, bool *empty)
 	VIP_DESCRIPTOR *desc;
 
 	for (n = 0; n < budget; n++) {
-		if (VipCQDone(c->cq, &vi, &receive) != VIP_SUCCESS) {
+		desc = NULL;
+		if (VipxCQNext(c->cq, &vi, &receive, &desc) == VIP_NOT_DONE) {
 			c->budget = 1;
 			*empty = true;
 			return (int)n;
 		}
-		desc = NULL;
-		if (via_likely(VipRecvDone(vi, &desc) != VIP_NOT_DONE && desc))
+		if (via_likely(desc != NULL))
 			arrived(c, (struct via_vbuf *)desc);
 	}
 	c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
@@ -183,6 +184,8 @@ static inline int pass(struct cmpi *c)
 	bool empty;
 	int n = packets(c, &empty);
 
+	if (n == 0 && c->recent)
+		via_flow_idle(c);
 	if (c->sending)
 		n += via_send_reap(c);
 	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))

@@ -238,12 +238,15 @@ struct cmpi {
 	cmpi_am_fn *am;
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
+	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
 	uint32_t connecting;             /* procs in state CONNECTING */
 	struct cmpi_proc *sending;       /* send queue not empty */
-	struct cmpi_proc *flow, *flow_tail; /* something to push */
+	struct cmpi_proc *flow;          /* something to push */
+	struct via_completion *done;
 	struct cmpi_proc *lost;          /* errors to report */
-	struct via_completion *done, *done_tail;
+	struct cmpi_proc *flow_tail;
+	struct via_completion *done_tail;
 	struct via_lock lock;
 	struct via_counters count;
 	struct via_params params;
@@ -380,6 +383,7 @@ static inline void via_vbuf_resize(struct via_vbuf *v, size_t len)
 void via_flow_init(struct cmpi_proc *proc);
 void via_flow_limits(struct cmpi_proc *proc);
 void via_flow_refill(struct cmpi_proc *proc);
+void via_flow_idle(struct cmpi *c);
 void via_flow_expect(struct cmpi_proc *proc, uint32_t packets);
 bool via_flow_credit_news(struct cmpi_proc *proc, const struct via_header *header);
 void via_flow_special(struct cmpi_proc *proc, const struct via_header *header);

@@ -213,7 +213,8 @@ void nic_buffer_recover(struct nic *nic, uint32_t dead)
 	}
 	slot->nbuffers = 0;
 	for (uint32_t i = 0; i < used && i < NIC_MAX_SLOTS; i++)
-		recover_ring(nic->map, i, dead);
+		if (nic_card_reserve(nic->card, slot->ring[i], sizeof(slot->ring[i]))) /* else it was never there */
+			recover_ring(nic->map, i, dead);
 }
 
 /* ---- the consumer's ---------------------------------------------------------------------------------------------- */

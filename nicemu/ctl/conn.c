@@ -288,7 +288,7 @@ int nic_connect_poll(struct nic *nic, uint32_t vi, struct nic_vi_attr *remote_at
 		nic_conn_settle(nic, vi);
 		*remote_attr = l->server.attr;
 		nic_store_release(&l->state, NIC_LS_FREE); /* pairs with reusable */
-		return give_up(nic, vi, NIC_OK);
+		return give_up(nic, vi, nic_vi_state(nic_vi(nic, vi)) == NIC_VI_CONNECT_PENDING ? NIC_NO_MATCH : NIC_OK); /* by whom? */
 	case NIC_LS_REJECTED:
 		nic_store_release(&l->state, NIC_LS_FREE);
 		return give_up(nic, vi, NIC_REJECTED);
@@ -409,6 +409,7 @@ static int end_peer(struct nic *nic, uint32_t vi, int err)
 static int settle_peer(struct nic *nic, uint32_t vi, bool may_open)
 {
 	struct nic_peer_req *r = &nic->slot->peer[vi];
+	uint32_t state = nic_vi_state(nic_vi(nic, vi));
 	struct nic_end peer;
 	int err;
 
@@ -418,8 +419,8 @@ static int settle_peer(struct nic *nic, uint32_t vi, bool may_open)
 	err = compare(nic_vi(nic, vi), &peer.attr);
 	if (err)
 		return err;
-	if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECT_PENDING)
-		return NIC_OK; /* data came first, and with it the connection */
+	if (state != NIC_VI_CONNECT_PENDING) /* data came first, and with it the connection */
+		return state == NIC_VI_IDLE ? NIC_NO_MATCH : NIC_OK;
 	if (may_open ? !nic_driver_link(nic, peer.slot, peer.epoch) : !nic_driver_link_now(nic, peer.slot, peer.epoch))
 		return NIC_NO_MATCH;
 	nic_vi_up(nic, vi, &peer);

@@ -19,6 +19,14 @@
 
 /* ---- registration ------------------------------------------------------------------------------------------------ */
 
+/* The card lock is held.  Others can write the word: it is not believed beyond the table. */
+static uint32_t slots_used(const struct nic *nic)
+{
+	uint32_t used = nic_load_relaxed(&nic->map->hdr.used); /* under the card lock */
+
+	return used < NIC_MAX_SLOTS ? used : NIC_MAX_SLOTS;
+}
+
 static bool linked_by_others(struct nic *nic, uint32_t slot, uint32_t used)
 {
 	for (uint32_t i = 0; i < used; i++) {
@@ -35,17 +43,13 @@ static bool linked_by_others(struct nic *nic, uint32_t slot, uint32_t used)
 /* Takes the life line of a slot that nobody has; the card lock is held. */
 static int choose_slot(struct nic *nic)
 {
-	struct nic_card_hdr *hdr = &nic->map->hdr;
-	uint32_t used = nic_load_relaxed(&hdr->used); /* under the card lock */
+	uint32_t used = slots_used(nic);
 
 	for (uint32_t i = 0; i < NIC_MAX_SLOTS; i++) {
 		if (i < used && (nic_card_held(nic->card, i) || linked_by_others(nic, i, used)))
 			continue;
-		if (!nic_card_hold(nic->card, i))
-			continue;
-		if (i >= used)
-			nic_store_release(&hdr->used, i + 1); /* pairs with the acquire of scans */
-		return i;
+		if (nic_card_hold(nic->card, i))
+			return i;
 	}
 	return -1;
 }
@@ -54,7 +58,7 @@ static int choose_slot(struct nic *nic)
 static void clean_slot(struct nic *nic, uint32_t me)
 {
 	struct nic_slot *slot = nic->slot;
-	uint32_t used = nic_load_relaxed(&nic->map->hdr.used); /* under the card lock */
+	uint32_t used = slots_used(nic);
 	static const struct nic_ring_head start;
 
 	if (nic_load_relaxed(&slot->epoch) == 0) /* never used: all zero; under the card lock */
@@ -131,6 +135,8 @@ int nic_driver_register(struct nic *nic)
 		nic_card_unlock(nic->card);
 		return NIC_RESOURCE;
 	}
+	if ((uint32_t)me >= slots_used(nic)) /* its pages exist now: scans may look at it */
+		nic_store_release(&nic->map->hdr.used, me + 1); /* pairs with the acquire of scans */
 	nic->counter = nic->slot->counter;
 	describe(nic);
 	nic_store_relaxed(&nic->slot->epoch, nic_load_relaxed(&nic->slot->epoch) + 1); /* published by state */

@@ -383,6 +383,7 @@ static inline void both(side_fn *body)
 static inline void two_init(const char *name)
 {
 	signal(SIGPIPE, SIG_IGN);
+	alarm(5 * SIDE_SECONDS); /* for cases in this process; each side has its own */
 	setenv("QNIX_LOG", "quiet", 0); /* errors are what the tests provoke */
 	snprintf(two_device, sizeof two_device, "test-%.16s-%d", name, (int)getpid());
 }

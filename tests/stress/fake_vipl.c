@@ -966,6 +966,15 @@ void fake_run(void)
 		;
 }
 
+VIP_RETURN VipxCQNext(VIP_CQ_HANDLE cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv, VIP_DESCRIPTOR **desc)
+{
+	VIP_RETURN result = VipCQDone(cq, vi, recv);
+
+	if (result != VIP_SUCCESS)
+		return result;
+	return *recv ? VipRecvDone(*vi, desc) : VipSendDone(*vi, desc);
+}
+
 int VipxPoll(VIP_NIC_HANDLE handle)
 {
 	(void)handle;

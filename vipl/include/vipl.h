@@ -354,6 +354,9 @@ VIP_RETURN VipxViPeer(IN VIP_VI_HANDLE ViHandle, OUT VIP_ULONG *Pid, OUT VIP_ULO
 
 /* One pass of the NIC; how many things moved, 0 when idle or for a bad handle. */
 int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
+/* VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the codes of the latter, or VIP_NOT_DONE. */
+VIP_RETURN VipxCQNext(IN VIP_CQ_HANDLE CQHandle, OUT VIP_VI_HANDLE *ViHandle, OUT VIP_BOOLEAN *RecvQueue,
+                      OUT VIP_DESCRIPTOR **DescriptorPtr);
 
 /*
  * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands

@@ -2,7 +2,8 @@
 /*
  * The extensions that a program calls all the time: polling, pool buffers, the epoch, the word at a VI.
  */
-#include "vipl/src/object.h"
+#include "vipl/src/cq.h"
+#include "vipl/src/queue.h"
 
 int VipxPoll(VIP_NIC_HANDLE NicHandle)
 {
@@ -14,6 +15,25 @@ int VipxPoll(VIP_NIC_HANDLE NicHandle)
 	moved = nic_poll(nic->hw);
 	vipl_leave(nic);
 	return moved;
+}
+
+VIP_RETURN VipxCQNext(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE *ViHandle, VIP_BOOLEAN *RecvQueue, VIP_DESCRIPTOR **DescriptorPtr)
+{
+	struct vipl_cq *cq = vipl_cq_enter(CQHandle);
+	VIP_RETURN result = VIP_INVALID_PARAMETER;
+
+	if (__builtin_expect(!cq, 0))
+		return VIP_INVALID_PARAMETER;
+	if (__builtin_expect(ViHandle && RecvQueue && DescriptorPtr, 1)) {
+		result = vipl_cq_take(cq, ViHandle, RecvQueue);
+		if (result == VIP_SUCCESS) {
+			struct vipl_vi *vi = vipl_vi_lookup(*ViHandle); /* vipl_cq_take returned it because it is there */
+
+			result = vipl_queue_take(vi, *RecvQueue ? &vi->recv : &vi->send, DescriptorPtr);
+		}
+	}
+	vipl_leave(vipl_nic_of(&cq->object));
+	return result;
 }
 
 VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)

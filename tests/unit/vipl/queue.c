@@ -465,6 +465,40 @@ static void cq_overflow(void)
 	one_close(&o);
 }
 
+/* Entry and descriptor in one call. */
+static void cq_next(void)
+{
+	struct one o;
+	VIP_CQ_HANDLE cq;
+	VIP_VI_HANDLE vi;
+	VIP_BOOLEAN recv;
+	VIP_DESCRIPTOR *d;
+
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
+	o.a = one_vi(&o, cq, cq);
+	o.b = one_vi(&o, cq, cq);
+	one_connect(&o);
+	VIP(VIP_NOT_DONE, VipxCQNext(cq, &vi, &recv, &d));
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 64), o.handle));
+	VIP(VIP_SUCCESS, VipPostSend(o.a, one_desc(&o, 1, 64), o.handle));
+	for (unsigned i = 0; i < 2; i++) {
+		VIP_RETURN result;
+
+		while ((result = VipxCQNext(cq, &vi, &recv, &d)) == VIP_NOT_DONE)
+			;
+		VIP(VIP_SUCCESS, result);
+		CHECK(vi == (recv ? o.b : o.a));
+		CHECK(d == (VIP_DESCRIPTOR *)(void *)(o.mem + (recv ? 0 : 64)));
+	}
+	VIP(VIP_NOT_DONE, VipxCQNext(cq, &vi, &recv, &d));
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 64), o.handle));
+	VIP(VIP_SUCCESS, VipDisconnect(o.b));
+	VIP(VIP_DESCRIPTOR_ERROR, VipxCQNext(cq, &vi, &recv, &d));
+	CHECK(vi == o.b && recv && d == (VIP_DESCRIPTOR *)(void *)o.mem);
+	one_close(&o);
+}
+
 /* Entries of a VI that has gone are not shown. */
 static void cq_of_the_dead(void)
 {
@@ -511,6 +545,7 @@ int main(void)
 	CASE(cq_sizes);
 	CASE(cq_resizing);
 	CASE(cq_overflow);
+	CASE(cq_next);
 	CASE(cq_of_the_dead);
 	return check_done();
 }
