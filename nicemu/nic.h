@@ -169,6 +169,18 @@ int nic_vi_query(const struct nic *nic, uint32_t vi, enum nic_vi_state *state, s
  */
 int nic_post_send(struct nic *nic, uint32_t vi, struct nic_desc *desc);
 int nic_post_recv(struct nic *nic, uint32_t vi, struct nic_desc *desc);
+/*
+ * Send_Short: the message is in the command itself, at most NIC_INLINE_MAX bytes: `head`, then `a`, then `b`.  It is copied
+ * before the call returns, so it needs no descriptor, no registration and no completion.  Not for NIC_RELIABLE_RECEPTION.
+ * NIC_OK: it is on the link, behind everything posted before.  NIC_NOT_DONE: it cannot go now (not connected, work is
+ * queued, the link is full); nothing has happened, a descriptor will do.  Hot.
+ */
+struct nic_short {
+	uint64_t head;
+	const void *a, *b;
+	uint32_t alen, blen;
+};
+int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg);
 /* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
 int nic_poll(struct nic *nic);
 

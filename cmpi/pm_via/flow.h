@@ -35,20 +35,34 @@ static inline void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
 		via_send_pending(proc);
 }
 
-/* The 8 bytes of a header, in one store: the NIC reads them back right away. */
-static inline void via_header_fill(struct cmpi_proc *proc, struct via_header *header, uint32_t type_tag, uint32_t id)
+/* Credit that the next header can carry. */
+static inline uint32_t via_header_credit(const struct cmpi_proc *proc)
 {
-	uint32_t credit = proc->local_credit, mine = proc->remote_credit;
-	uint64_t word;
+	return via_likely(proc->local_credit <= VIA_CREDIT_BYTE) ? proc->local_credit : VIA_CREDIT_BYTE;
+}
 
-	if (via_unlikely(credit > VIA_CREDIT_BYTE))
-		credit = VIA_CREDIT_BYTE;
-	if (via_unlikely(mine > VIA_CREDIT_BYTE))
-		mine = VIA_CREDIT_BYTE;
+/* The 8 bytes of a header; what it says is not yet said. */
+static inline uint64_t via_header_word(const struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, uint32_t credit)
+{
+	uint32_t mine = via_likely(proc->remote_credit <= VIA_CREDIT_BYTE) ? proc->remote_credit : VIA_CREDIT_BYTE;
+
+	return htole64(type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48);
+}
+
+/* The header leaves: the peer is told of that credit. */
+static inline void via_header_told(struct cmpi_proc *proc, uint32_t credit)
+{
 	proc->local_credit = (uint16_t)(proc->local_credit - credit);
 	proc->granted += credit;
-	word = type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48;
-	word = htole64(word);
+}
+
+/* In one store: the NIC reads it back right away. */
+static inline void via_header_fill(struct cmpi_proc *proc, struct via_header *header, uint32_t type_tag, uint32_t id)
+{
+	uint32_t credit = via_header_credit(proc);
+	uint64_t word = via_header_word(proc, type_tag, id, credit);
+
+	via_header_told(proc, credit);
 	memcpy(header, &word, sizeof(word));
 }
 

@@ -365,6 +365,30 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 	return true;
 }
 
+int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint32_t len = sizeof(msg->head) + msg->alen + msg->blen;
+	struct nic_packet *p;
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || msg->alen > NIC_INLINE_MAX ||
+	                 msg->blen > NIC_INLINE_MAX || len > NIC_INLINE_MAX || len > ctx->max_transfer ||
+	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
+		return NIC_NOT_DONE;
+	p = room(nic, ctx, link);
+	if (nic_unlikely(!p))
+		return NIC_NOT_DONE;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	head(p, ctx, NIC_OP_SEND, len, 0);
+	publish(nic, link, p);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_inline, len);
+	return NIC_OK;
+}
+
 /* ---- RDMA -------------------------------------------------------------------------------------------------------- */
 
 /* Refused by the target's table: an unreliable VI does not tell. */

@@ -271,7 +271,7 @@ static int open_advert(const struct advert *ad)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", ad->pid, ad->fd);
-	return open(path, O_RDWR | O_CLOEXEC);
+	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* anybody may have bound the name: it may lead to a pipe or a terminal */
 }
 
 /* Does the descriptor hold the card that the name promised?  `why` is set when it is one of another build. */

@@ -354,6 +354,18 @@ VIP_RETURN VipxViPeer(IN VIP_VI_HANDLE ViHandle, OUT VIP_ULONG *Pid, OUT VIP_ULO
 
 /* One pass of the NIC; how many things moved, 0 when idle or for a bad handle. */
 int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
+/*
+ * Send_Short: a message of at most VIPX_SHORT_MAX bytes inside the command: Head, then A, then B.  It is copied before the
+ * call returns: no descriptor, no registration, no completion.  VIP_NOT_DONE: it cannot go now (not connected, sends are
+ * outstanding, no room; always at Reliable Reception) and nothing has happened: post a descriptor.
+ */
+#define VIPX_SHORT_MAX 48
+typedef struct _VIPX_SHORT {
+	VIP_UINT64 Head;
+	const void *A, *B;
+	VIP_UINT32 ALength, BLength;
+} VIPX_SHORT;
+VIP_RETURN VipxSendShort(IN VIP_VI_HANDLE ViHandle, IN const VIPX_SHORT *Message);
 /* VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the codes of the latter, or VIP_NOT_DONE. */
 VIP_RETURN VipxCQNext(IN VIP_CQ_HANDLE CQHandle, OUT VIP_VI_HANDLE *ViHandle, OUT VIP_BOOLEAN *RecvQueue,
                       OUT VIP_DESCRIPTOR **DescriptorPtr);

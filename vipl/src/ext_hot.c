@@ -17,6 +17,21 @@ int VipxPoll(VIP_NIC_HANDLE NicHandle)
 	return moved;
 }
 
+_Static_assert(sizeof(VIPX_SHORT) == sizeof(struct nic_short) && offsetof(VIPX_SHORT, A) == offsetof(struct nic_short, a) &&
+               offsetof(VIPX_SHORT, BLength) == offsetof(struct nic_short, blen) && VIPX_SHORT_MAX == NIC_INLINE_MAX, "the same");
+
+VIP_RETURN VipxSendShort(VIP_VI_HANDLE ViHandle, const VIPX_SHORT *Message)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	int err;
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	err = Message ? nic_send_short(vi->hw, vi->number, (const struct nic_short *)Message) : NIC_PARAMETER;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : err == NIC_NOT_DONE ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
+}
+
 VIP_RETURN VipxCQNext(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE *ViHandle, VIP_BOOLEAN *RecvQueue, VIP_DESCRIPTOR **DescriptorPtr)
 {
 	struct vipl_cq *cq = vipl_cq_enter(CQHandle);

@@ -301,6 +301,59 @@ static void order_without_cma(void)
 	nic_param_set("cma", "auto", "test");
 }
 
+/* Messages inside the command: every split of every length, in order with descriptors, refused when they cannot go. */
+static void short_commands(void)
+{
+	struct nic_short m;
+	struct pair p;
+	uint8_t data[64];
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pattern(data, sizeof(data), 6);
+	for (uint32_t len = 8; len <= NIC_INLINE_MAX; len++)
+		for (uint32_t cut = 0; cut <= len - 8; cut++) {
+			struct nic_desc *r = fill(&p.b, 0, 0, p.b.mem, 64);
+
+			memcpy(&m.head, data, 8);
+			m.a = data + 8;
+			m.alen = cut;
+			m.b = data + 8 + cut;
+			m.blen = len - 8 - cut;
+			memset(p.b.mem, 0, 64);
+			recv_desc(&p.b, r);
+			REQUIRE(CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK));
+			pair_poll(&p);
+			REQUIRE(CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE));
+			CHECK_EQ(r->length, len);
+			CHECK(is_pattern(p.b.mem, len, 6));
+			CHECK_EQ(p.b.mem[len], 0);
+		}
+	m.alen = 20;
+	m.blen = NIC_INLINE_MAX - 8 - 20 + 1;
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	m.alen = UINT32_MAX - 7;
+	m.blen = 0;
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	/* Behind what is queued it must not go: the link is filled first. */
+	for (int i = 0; i < 200; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + 64 * i, 64));
+	for (int i = 0; i < 190; i++)
+		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem, 16));
+	m.alen = m.blen = 0;
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	pair_poll(&p);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+	pair_poll(&p);
+	CHECK_EQ(p.b.desc[189].length, 16);
+	CHECK_EQ(p.b.desc[190].length, 8);
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	pair_close(&p);
+	pair_open(&p, NIC_RELIABLE_RECEPTION);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(sizes_unreliable);
@@ -310,6 +363,7 @@ int main(void)
 	CASE(pull_counts);
 	CASE(many_outstanding);
 	CASE(scatter_gather);
+	CASE(short_commands);
 	CASE(given_buffers);
 	CASE(mixed_buffers);
 	CASE(rdma_sizes);
