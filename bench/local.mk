@@ -2,24 +2,19 @@
 #
 # Benchmarks, of the NIC, of VIPL and of MPI; bench/run starts them side by side.
 
-# PLAIN BEGIN
 noinst_PROGRAMS += \
 	bench/nic_latency \
 	bench/probe \
 	bench/vipl_latency
-# PLAIN END
 bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
-# DIST BEGIN
 EXTRA_DIST += \
 	bench/bench.h \
 	bench/run \
 	bench/README.md
-# DIST END
 
 if HAVE_OMPI
 
-# MPI BEGIN
 noinst_PROGRAMS += \
 	bench/allreduce \
 	bench/barrier \
@@ -49,6 +44,5 @@ bench_mbw_mr_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_mbw_mr_LDADD = $(MPI_LIBS)
 bench_put_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_put_latency_LDADD = $(MPI_LIBS)
-# MPI END
 
 endif

@@ -17,7 +17,8 @@ EXTRA_DIST += \
 	tests/tidy/objects.py \
 	tests/tidy/prove.py \
 	tests/tidy/run \
-	tests/tidy/tap.py
+	tests/tidy/tap.py \
+	tests/tools/run
 
 # ---- the container: a program that refuses cross-memory attach
 
@@ -28,7 +29,6 @@ check_PROGRAMS += tests/container/nocma
 # Every layer, for the programs that name nothing else; each takes what it needs.
 LDADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la
 
-# PLAIN BEGIN
 PLAIN_TESTS = \
 	tests/unit/cmpi/am \
 	tests/unit/cmpi/conn \
@@ -64,7 +64,9 @@ PLAIN_TESTS = \
 	tests/func/vipl_transfer \
 	tests/stress/credits \
 	tests/stress/death \
-	tests/stress/link
+	tests/stress/link \
+	tests/fuzz/link \
+	tests/fuzz/text
 
 check_PROGRAMS += $(PLAIN_TESTS)
 TESTS += $(PLAIN_TESTS)
@@ -97,23 +99,19 @@ EXTRA_DIST += \
 	tests/func/vipl_two.h \
 	tests/stress/fake_vipl.h \
 	tests/fuzz/fuzz.h
-# PLAIN END
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
 TSAN_TESTS = tests/stress/link tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
 
-# MPIDIST BEGIN
 EXTRA_DIST += \
 	tests/mpi/check.h \
 	tests/mpi/prove \
 	tests/mpi/run
-# MPIDIST END
 
 if HAVE_OMPI
 
-# MPI BEGIN
 check_PROGRAMS += \
 	tests/mpi/anysource \
 	tests/mpi/collectives \
@@ -155,7 +153,6 @@ tests_mpi_stall_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_stall_LDADD = $(MPI_LIBS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_threads_LDADD = $(MPI_LIBS)
-# MPI END
 
 # Preloaded by tests/mpi/prove, which shows that the programs notice faults. With
 # an -rpath it becomes a shared object, though it is never installed.

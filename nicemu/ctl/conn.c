@@ -194,10 +194,15 @@ static bool waits(struct nic_slot *s, const struct nic_addr *remote)
 {
 	if (nic_load_acquire(&s->state) != NIC_SLOT_LIVE) /* pairs with registration */
 		return false;
-	for (uint32_t i = 0; i < NIC_LISTENERS; i++)
-		if (nic_load_acquire(&s->listen[i].state) == NIC_LS_WAITING && /* pairs with listen_open */
-		    (s->listen[i].local.disc_len == 0 || disc_equal(&s->listen[i].local, remote)))
+	for (uint32_t i = 0; i < NIC_LISTENERS; i++) {
+		struct nic_addr at;
+
+		if (nic_load_acquire(&s->listen[i].state) != NIC_LS_WAITING) /* pairs with listen_open */
+			continue;
+		at = s->listen[i].local; /* copied, then checked */
+		if (at.disc_len == 0 || disc_equal(&at, remote))
 			return true;
+	}
 	return false;
 }
 

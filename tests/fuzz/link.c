@@ -262,7 +262,7 @@ static void garbage_and_death(void)
 	struct nic *b = p.b.nic;
 	struct nic_slot *s = b->slot;
 
-	p.a.nic->map->hdr.used = 2;
+	p.a.nic->map->hdr.used = fuzz_seldom(8) ? FUZZ_OF(NIC_MAX_SLOTS, NIC_MAX_SLOTS + 1, UINT32_MAX) : 2;
 	s->nbuffers = FUZZ_OF(0, 1, 100, NIC_SLOT_BUFFERS, NIC_SLOT_BUFFERS + 1, UINT32_MAX);
 	for (int i = 0; i < 100; i++)
 		s->buffer[i] = some_buffer();

@@ -41,7 +41,7 @@ static size_t put(char *out, size_t at, const char *text)
 static void some_text(char *out, uint32_t parts)
 {
 	static const char *const words[] = { "0", "1", "-1", "2048", "16k", "9223372036854775807", "-9223372036854775808", "9223372036854775808",
-		"8388607g", "8388608g", "0x7f", "08", "k", "kb", "1kk", "1G", "true", "off", "auto", "auto|off", "|", "memfd", "file", "direct",
+		"8589934591g", "8589934592g", "9223372036854775807k", "0x7f", "08", "k", "kb", "1kk", "1G", "true", "off", "auto", "auto|off", "|", "memfd", "file", "direct",
 		"=", "#", " ", "\t", "\r", "nic0", "a/b", "@", "%s%n", "\xff\xfe", "\"", "." };
 	size_t at = 0;
 
@@ -50,7 +50,7 @@ static void some_text(char *out, uint32_t parts)
 		char one[2] = { 1 + fuzz_below(255), 0 };
 
 		at = put(out, at, fuzz_seldom(3) && one[0] != '\n' ? one : words[fuzz_below(sizeof(words) / sizeof(words[0]))]);
-		if (fuzz_seldom(200))
+		if (fuzz_seldom(100))
 			while (at < LINE - 2)
 				at = put(out, at, one[0] != '\n' ? one : "x");
 	}
@@ -68,7 +68,7 @@ static void values_are_valid(void)
 		if (strcmp(p->type, "int") == 0 || strcmp(p->type, "size") == 0 || strcmp(p->type, "bool") == 0) {
 			int64_t v = nic_param_int(p->name);
 
-			CHECK(v >= 0 || strcmp(p->type, "int") == 0);
+			CHECK(v >= 0 || strcmp(p->type, "size") != 0);
 			CHECK(v == 0 || v == 1 || strcmp(p->type, "bool") != 0);
 		} else if (strncmp(p->type, "enum:", 5) == 0) {
 			CHECK(*p->value && !strchr(p->value, '|') && strstr(p->type, p->value));
@@ -80,10 +80,12 @@ static void values_round(void)
 {
 	char name[LINE], value[LINE];
 
+	CHECK_EQ(nic_param_set("rendezvous_threshold", "17179869185g", "fuzz"), NIC_PARAMETER); /* 1g, modulo 2^64 */
 	for (int i = 0; i < 200; i++) {
 		some_text(name, 1 + fuzz_below(3));
 		some_text(value, fuzz_below(4));
-		nic_param_set(fuzz_seldom(4) ? name : some_name(), value, "fuzz");
+		if (nic_param_set(fuzz_seldom(4) ? name : some_name(), value, "fuzz") == NIC_OK)
+			CHECK(strlen(value) < 256);
 	}
 	values_are_valid();
 }
@@ -117,7 +119,9 @@ static void set_environment(void)
 	setenv("HOME", home, 1);
 	for (int i = 0; i < 20; i++) {
 		some_text(value, 1 + fuzz_below(3));
-		snprintf(name + 5, LINE, "%s", fuzz_seldom(3) ? value : some_name());
+		if (fuzz_seldom(8)) /* about as long as names may be */
+			snprintf(value, LINE, "%0*d", (int)(60 + fuzz_below(20)), 0);
+		snprintf(name + 5, LINE, "%s", fuzz_seldom(2) ? value : some_name());
 		for (char *c = name; *c; c++)
 			*c = *c == '=' ? '_' : *c;
 		some_text(value, fuzz_below(4));
@@ -191,14 +195,14 @@ static int hostile_name(void)
 	some_text(text, fuzz_below(6));
 	switch (fuzz_below(4)) {
 	case 0:
-		snprintf(name, sizeof(name), "%s%s", prefix, text);
+		snprintf(name, sizeof(name), "%s%.120s", prefix, text);
 		break;
 	case 1:
-		snprintf(name, sizeof(name), "%s%s.%llx.%d.%d", prefix, fuzz_seldom(2) ? "fuzz-text" : text, (unsigned long long)fuzz_word(),
+		snprintf(name, sizeof(name), "%s%.60s.%llx.%d.%d", prefix, fuzz_seldom(2) ? "fuzz-text" : text, (unsigned long long)fuzz_word(),
 		         fuzz_seldom(2) ? (int)getpid() : (int)fuzz_word(), (int)FUZZ_OF(0, 1, 2, 3, 4, 5, fuzz_word()));
 		break;
 	case 2:
-		snprintf(name, sizeof(name), "%sfuzz-text.%s.%s.%s", prefix, text, text, text);
+		snprintf(name, sizeof(name), "%sfuzz-text.%.20s.%.20s.%.20s", prefix, text, text, text);
 		break;
 	default:
 		snprintf(name, sizeof(name), "%s", genuine);

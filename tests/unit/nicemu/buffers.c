@@ -242,18 +242,47 @@ static void bad_packets_bring_buffers(void)
 		struct nic_packet *packet = nic_link_reserve(link, 0);
 
 		REQUIRE(packet && nic_buffer_take(p.a.nic, &index));
+		memset(nic_buffer(p.a.nic, index), 1, NIC_BUFFER_SIZE);
 		packet->op = i % 2 ? NIC_OP_SEND_BUF : NIC_OP_WRITE_BUF;
 		packet->gen = i % 3 ? nic_vi(p.b.nic, p.b.vi)->gen : 77;
 		packet->vi = p.b.vi;
 		packet->len_flags = NIC_BUFFER_SIZE + 1;
 		packet->buf.buffer = index;
-		packet->buf.addr = 0;
+		packet->buf.handle = p.b.handle;
+		packet->buf.addr = i % 2 ? 0 : (uintptr_t)p.b.mem;
 		nic_link_publish(link, packet);
 		link->balance--;
 		pair_poll(&p);
 	}
 	CHECK_EQ(kin_state(&p.b), NIC_VI_CONNECTED);
+	CHECK_EQ(p.b.mem[0], 0);
 	CHECK_EQ(out_of_pool(p.a.nic), in_hand(&p.a) + in_hand(&p.b));
+	pair_close(&p);
+}
+
+/* What lies behind a packet in the ring is none of the receiver's business. */
+static void inline_packets_are_short(void)
+{
+	struct nic_packet *packet;
+	struct nic_link *link;
+	struct nic_desc *r;
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	link = p.a.nic->link[p.b.nic->me];
+	r = fill(&p.b, 0, 0, p.b.mem, 1000);
+	recv_desc(&p.b, r);
+	packet = nic_link_reserve(link, 0);
+	REQUIRE(packet);
+	packet->op = NIC_OP_SEND;
+	packet->gen = nic_vi(p.b.nic, p.b.vi)->gen;
+	packet->vi = p.b.vi;
+	packet->len_flags = NIC_INLINE_MAX + 1;
+	nic_link_publish(link, packet);
+	pair_poll(&p);
+	CHECK(status_of(r) & NIC_ST_DONE);
+	CHECK(status_of(r) & NIC_ST_LENGTH);
+	CHECK_EQ(kin_state(&p.b), NIC_VI_ERROR);
 	pair_close(&p);
 }
 
@@ -289,6 +318,7 @@ int main(void)
 	CASE(dead_slot_is_recovered);
 	CASE(foreign_pointers_are_refused);
 	CASE(bad_packets_bring_buffers);
+	CASE(inline_packets_are_short);
 	CASE(post_does_not_wait_for_the_pool);
 	return check_done();
 }

@@ -167,9 +167,16 @@ static void helper_does_not_keep_the_card_lock(void)
 	end_close(&e);
 }
 
+static int count_card(void *arg, const struct nic_card_info *info)
+{
+	*(int *)arg += strcmp(info->device, device) == 0;
+	return 0;
+}
+
 /* Nor is a card still advertised by the child of one that has closed it. */
 static void helper_does_not_keep_the_name(void)
 {
+	int cards = 0;
 	struct end e;
 	pid_t child;
 
@@ -182,6 +189,8 @@ static void helper_does_not_keep_the_name(void)
 	CHECK_EQ(kin_wait(kin_fork(exec_newcomer)), 0);
 	end_close(&e);
 	CHECK_EQ(kin_wait(kin_fork(exec_newcomer)), 1);
+	nic_cards(count_card, &cards);
+	CHECK_EQ(cards, 0);
 	atomic_store(&kin_step[PARENT_GONE], 1);
 	CHECK_EQ(kin_wait(child), 0);
 }
