@@ -58,7 +58,7 @@ enum {
 	NIC_ADDR_LEN = 6,              /* bytes of a host address */
 	NIC_DISC_MAX = 64,             /* bytes of a discriminator */
 	NIC_DEVICE_MAX = 48,           /* bytes of a device name, terminator included */
-	NIC_INLINE_MAX = 48,           /* bytes that travel inside a link slot */
+	NIC_INLINE_MAX = 1068,         /* bytes that travel inside the cells of the link */
 	NIC_BUFFER_SIZE = 8192 + 128,  /* bytes of a payload buffer, a multiple of 64 */
 };
 
@@ -173,7 +173,7 @@ int nic_post_recv(struct nic *nic, uint32_t vi, struct nic_desc *desc);
  * Send_Short: the message is in the command itself, at most NIC_INLINE_MAX bytes: `head`, then `a`, then `b`.  It is copied
  * before the call returns, so it needs no descriptor, no registration and no completion.  Not for NIC_RELIABLE_RECEPTION.
  * NIC_OK: it is on the link, behind everything posted before.  NIC_NOT_DONE: it cannot go now (not connected, work is
- * queued, the link is full); nothing has happened, a descriptor will do.  Hot.
+ * queued, the link is full); nothing has happened, a descriptor will do.  Cheapest up to NIC_PAYLOAD bytes (mem/slot.h). Hot.
  */
 struct nic_short {
 	uint64_t head;
@@ -183,6 +183,14 @@ struct nic_short {
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg);
 /* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
 int nic_poll(struct nic *nic);
+/*
+ * Receives a short message by value: as nic_poll, but when the next thing on a link is a message of at most NIC_INLINE_MAX
+ * bytes, without immediate data and not at Reliable Reception, for a VI whose receives complete on `cq`, and `cq` is empty,
+ * then it is copied to `data` (NIC_INLINE_MAX bytes), *cookie names its VI and its length is returned.  The receive at the
+ * head of the queue must be there and be good for the message, as for any other; but it stays posted, and there is no
+ * completion.  Otherwise 0, and what has arrived is in the queues.  Hot.
+ */
+uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data);
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 

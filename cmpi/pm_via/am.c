@@ -1,14 +1,14 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Active messages, the sending side: a place for the payload behind a packet header, then the send.  The receiving side is
- * one case of progress.c.  A message of up to CMPI_AM_SHORT bytes lies in the vbuf and leaves inside the NIC command; a
- * longer one lies in a pool buffer that the peer will keep.
+ * one case of progress.c.  A message of up to CMPI_AM_SHORT bytes leaves inside the NIC's command when nothing is queued before
+ * it.  Otherwise, up to SMALL bytes it lies in a vbuf, and a longer one in a pool buffer that the peer will keep.
  */
 #include "cmpi/pm_via/copy.h"
 #include "cmpi/pm_via/flow.h"
 
-enum { HEADER = sizeof(struct via_header) };
-_Static_assert(CMPI_AM_SHORT + HEADER == VIA_SMALL, "a short message fills a NIC command");
+enum { HEADER = sizeof(struct via_header), SMALL = VIA_SMALL - HEADER };
+_Static_assert(CMPI_AM_SHORT + HEADER == VIPX_SHORT_MAX, "a short message fills a NIC command");
 _Static_assert(CMPI_AM_MAX + HEADER <= VIA_BUFFER, "the longest message fits a pool buffer");
 _Static_assert(VIA_BUFFER == VIPX_BUFFER_SIZE, "size of a pool buffer");
 
@@ -63,7 +63,7 @@ static inline struct via_vbuf *take(struct cmpi_proc *proc, size_t len, int *err
 	v = via_vbuf_take(c);
 	if (via_unlikely(!v))
 		return refuse(c, CMPI_AGAIN, err);
-	if (len <= CMPI_AM_SHORT) {
+	if (len <= SMALL) {
 		via_vbuf_small(v, len + HEADER);
 		return v;
 	}
@@ -82,13 +82,20 @@ static inline uint8_t *payload(const struct via_vbuf *v)
 	return (uint8_t *)via_vbuf_packet(v) + HEADER;
 }
 
-static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag, size_t len)
+static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag)
 {
-	struct cmpi *c = proc->cmpi;
-
-	VIA_COUNT(c, am);
-	VIA_COUNT_ADD(c, am_short, len <= CMPI_AM_SHORT);
+	VIA_COUNT(proc->cmpi, am);
 	via_flow_send(proc, v, VIA_PKT_AM | tag << 8);
+}
+
+/* The shortest way: header and payload inside the NIC's command. */
+static inline bool send_short(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	if (via_unlikely(ready(proc) != CMPI_OK || !via_flow_short(proc, VIA_PKT_AM | tag << 8, hdr, hlen, data, len)))
+		return false;
+	VIA_COUNT(proc->cmpi, am);
+	VIA_COUNT(proc->cmpi, am_short);
+	return true;
 }
 
 int cmpi_am_begin(struct cmpi_proc *proc, size_t len, struct cmpi_am *am)
@@ -129,12 +136,14 @@ int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len)
 	if (via_unlikely(proc->state > VIA_CONN_CONNECTED)) {
 		via_packet_drop(proc->cmpi, v);
 		err = CMPI_TRANSPORT;
+	} else if (len <= CMPI_AM_SHORT && send_short(proc, tag, payload(v), len, NULL, 0)) {
+		via_packet_drop(proc->cmpi, v);
 	} else {
-		if (via_unlikely(len <= CMPI_AM_SHORT && am->len > CMPI_AM_SHORT))
+		if (via_unlikely(len <= SMALL && am->len > SMALL))
 			shrink(proc->cmpi, v, len);
 		else
 			via_vbuf_resize(v, len + HEADER);
-		send(proc, v, tag, len);
+		send(proc, v, tag);
 	}
 	via_unlock(proc->cmpi);
 	return err;
@@ -145,28 +154,6 @@ void cmpi_am_abort(struct cmpi_am *am)
 	via_lock(am->proc->cmpi);
 	via_packet_drop(am->proc->cmpi, am->vbuf);
 	via_unlock(am->proc->cmpi);
-}
-
-/*
- * The shortest way: header and payload inside the NIC's command.  False when it is not open (no credit, something queued, no
- * room); then nothing has happened.
- */
-static inline bool send_short(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
-{
-	uint32_t credit = via_header_credit(proc);
-	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
-
-	if (via_unlikely(ready(proc) != CMPI_OK || !proc->remote_credit || proc->sends_posted))
-		return false;
-	message.Head = via_header_word(proc, VIA_PKT_AM | tag << 8, proc->next_out, credit);
-	if (via_unlikely(VipxSendShort(proc->vi, &message) != VIP_SUCCESS))
-		return false;
-	via_header_told(proc, credit);
-	proc->next_out++;
-	proc->remote_credit--;
-	VIA_COUNT(proc->cmpi, am);
-	VIA_COUNT(proc->cmpi, am_short);
-	return true;
 }
 
 int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
@@ -185,7 +172,7 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
 	if (via_likely(v != NULL)) {
 		via_copy(payload(v), hdr, hlen);
 		via_copy(payload(v) + hlen, data, len);
-		send(proc, v, tag, hlen + len);
+		send(proc, v, tag);
 	}
 	via_unlock(proc->cmpi);
 	return err;

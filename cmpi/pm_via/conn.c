@@ -87,6 +87,7 @@ static int vi_create(struct cmpi_proc *proc)
 		goto no_room;
 	if (VipCreateVi(c->nic, &attr, NULL, c->cq, &proc->vi) != VIP_SUCCESS)
 		goto no_vi;
+	VipSetUserData(proc->vi, proc); /* names the sender of what comes by value */
 	proc->state = VIA_CONN_CONNECTING;
 	proc->undelivered = 0;
 	proc->life++;

@@ -257,12 +257,18 @@ static inline bool noop_allowed(const struct cmpi_proc *proc)
 /* A NOOP, when one may go; `tag` says whether it says BYE too. */
 static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
 {
+	const uint32_t body[2] = {proc->consumed, 0};
 	struct via_noop *noop;
 	struct via_vbuf *v;
 
 	if (!noop_allowed(proc)) {
 		VIA_COUNT(proc->cmpi, noops_held);
 		return false;
+	}
+	if (via_send_short(proc, VIA_PKT_NOOP | tag << 8, 0, body, sizeof(body), NULL, 0)) {
+		proc->noops_sent++;
+		VIA_COUNT(proc->cmpi, noops_sent);
+		return true;
 	}
 	v = via_packet_new_sure(proc, sizeof(*noop));
 	if (!v)
@@ -319,14 +325,12 @@ static inline bool acknowledged(struct cmpi_proc *proc, uint8_t ack)
 /* A header that brings credit, or acknowledges NOOPs. */
 bool via_flow_credit_news(struct cmpi_proc *proc, const struct via_header *header)
 {
-	enum { CREDIT_LIMIT = 2048 }; /* more receives than a work queue has */
-
 	if (via_unlikely(!acknowledged(proc, header->noop_ack)))
 		return false;
 	if (via_unlikely(!via_live(proc)))
 		return true;
 	proc->remote_credit = (uint16_t)(proc->remote_credit + header->vbuf_credit);
-	if (via_unlikely(proc->remote_credit > CREDIT_LIMIT))
+	if (via_unlikely(proc->remote_credit > VIA_CREDIT_LIMIT))
 		return false;
 	if (via_unlikely(proc->backlog.head != NULL))
 		via_flow_drain(proc);
@@ -353,13 +357,14 @@ void via_flow_expect(struct cmpi_proc *proc, uint32_t packets)
 		via_flow_refill(proc);
 }
 
-/* A NOOP: its vbuf is posted again before anything else, and gives the peer no credit. */
+/* A NOOP: its vbuf, if it took one, is posted again before anything else, and gives the peer no credit. */
 bool via_flow_noop_in(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v)
 {
-	via_flow_taken(proc);
+	if (v)
+		via_flow_taken(proc);
 	proc->noops_in++;
 	VIA_COUNT(proc->cmpi, noops_received);
-	return via_recv_post(proc, v) && header->id == 0 && via_flow_credit(proc, header);
+	return (!v || via_recv_post(proc, v)) && header->id == 0 && via_flow_credit(proc, header);
 }
 
 /* ---- the flow list: connections with something to push that needs no packet of theirs to arrive -------------------- */

@@ -10,7 +10,10 @@
 
 #include "cmpi/pm_via/via.h"
 
-enum { VIA_CREDIT_BYTE = 255 };
+enum {
+	VIA_CREDIT_BYTE = 255,
+	VIA_CREDIT_LIMIT = 2048, /* more receives than a work queue has */
+};
 
 /* ---- sends -------------------------------------------------------------------------------------------------------- */
 
@@ -85,6 +88,35 @@ static inline void via_flow_send(struct cmpi_proc *proc, struct via_vbuf *v, uin
 		via_flow_backlog(proc, v, type_tag);
 }
 
+/*
+ * The shortest way: the whole packet inside the NIC's command, 8 bytes of header, then two pieces.  False when it is not open
+ * (something is queued, no room); then nothing has happened.
+ */
+static inline bool via_send_short(struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, const void *hdr, size_t hlen,
+                                  const void *data, size_t len)
+{
+	uint32_t credit = via_header_credit(proc);
+	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
+
+	if (via_unlikely(proc->sends_posted))
+		return false;
+	message.Head = via_header_word(proc, type_tag, id, credit);
+	if (via_unlikely(VipxSendShort(proc->vi, &message) != VIP_SUCCESS))
+		return false;
+	via_header_told(proc, credit);
+	return true;
+}
+
+/* The same for a packet that takes a credit; false also when there is none. */
+static inline bool via_flow_short(struct cmpi_proc *proc, uint32_t type_tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	if (via_unlikely(!proc->remote_credit || !via_send_short(proc, type_tag, proc->next_out, hdr, hlen, data, len)))
+		return false;
+	proc->next_out++;
+	proc->remote_credit--;
+	return true;
+}
+
 /* ---- arrivals ------------------------------------------------------------------------------------------------------ */
 
 /* A receive has completed, well or not: it is off the accounts, and the connection is owed one unless it has more than its own. */
@@ -105,25 +137,31 @@ static inline void via_flow_replace(struct cmpi_proc *proc)
 static inline bool via_flow_credit(struct cmpi_proc *proc, const struct via_header *header)
 {
 	proc->remote_cc = header->remote_credit;
-	if (via_likely(header->noop_ack == proc->noops_acked && !header->vbuf_credit))
+	if (via_likely(header->noop_ack == proc->noops_acked && proc->remote_credit && proc->state == VIA_CONN_CONNECTED && !proc->send_head &&
+	               proc->remote_credit < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE)) {
+		proc->remote_credit = (uint16_t)(proc->remote_credit + header->vbuf_credit); /* there was credit, so nothing waits for it */
 		return true;
+	}
 	return via_flow_credit_news(proc, header);
 }
 
 /*
- * A credited packet has arrived: posts new receives when enough were used up, takes the credit it carries.  False: the
- * peer broke the protocol.
+ * A credited packet has arrived: posts new receives when enough were used up, takes the credit it carries.  One that came by
+ * value has left its receive posted, which is owed to the peer again.  False: the peer broke the protocol.
  */
-static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_header *header)
+static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_header *header, bool by_value)
 {
-	via_flow_taken(proc);
+	if (!by_value)
+		via_flow_taken(proc);
 	if (via_unlikely(header->id != proc->next_in || !proc->granted))
 		return false;
 	proc->next_in++;
 	proc->granted--;
+	proc->local_credit = (uint16_t)(proc->local_credit + by_value);
 	if (via_unlikely(proc->special))
 		via_flow_special(proc, header);
-	via_flow_replace(proc);
+	if (!by_value)
+		via_flow_replace(proc);
 	return via_flow_credit(proc, header);
 }
 

@@ -78,19 +78,29 @@ static inline void am(struct cmpi *c, struct cmpi_proc *proc, unsigned tag, uint
 	via_lock(c);
 }
 
-/* A NOOP: no credit, no sequence number, nothing to hand on.  The vbuf is posted again. */
-static __attribute__((noinline)) bool uncredited(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v,
-                                                 size_t len)
+/* A NOOP: no credit, no sequence number, nothing to hand on.  The vbuf, NULL when it came by value, is posted again. */
+static __attribute__((noinline)) bool uncredited(struct cmpi_proc *proc, const struct via_header *header, const uint8_t *data,
+                                                 struct via_vbuf *v, size_t len)
 {
 	struct via_noop noop;
 
-	memcpy(&noop, v->small, sizeof(noop));
+	memcpy(&noop, data, sizeof(noop));
 	if (!via_flow_noop_in(proc, header, v))
 		return false;
 	proc->eager_consumed = noop.consumed;
 	if (header->tag == VIA_NOOP_BYE)
 		proc->bye_in = true;
 	return len == sizeof(noop);
+}
+
+/* A packet by value that is no good active message; true: it is another good one. */
+static __attribute__((noinline)) bool odd_value(struct cmpi_proc *proc, const struct via_header *header, uint8_t *data, size_t len)
+{
+	if (len < sizeof(*header) || header->type >= VIA_PKT_COUNT || header->type == VIA_PKT_AM)
+		return false;
+	if (header->type == VIA_PKT_NOOP)
+		return uncredited(proc, header, data, NULL, len);
+	return via_flow_credited(proc, header, true) && dispatch(proc, header, data, len);
 }
 
 /* A packet that cannot be one. */
@@ -111,12 +121,12 @@ static inline void packet(struct cmpi *c, struct cmpi_proc *proc, struct via_vbu
 		data = v->desc.DS[1].Local.Data.Address;
 	memcpy(&header, data, sizeof(header));
 	if (via_unlikely(header.type == VIA_PKT_NOOP) && !(status & VIP_STATUS_POOL)) {
-		if (!uncredited(proc, &header, v, len))
+		if (!uncredited(proc, &header, data, v, len))
 			broken(proc, header.type, len);
 		return;
 	}
 	if (via_likely(len >= sizeof(header) && header.type < VIA_PKT_COUNT))
-		good = via_flow_credited(proc, &header);
+		good = via_flow_credited(proc, &header, false);
 	else
 		via_flow_taken(proc);
 	if (via_likely(good && header.type == VIA_PKT_AM))
@@ -127,6 +137,30 @@ static inline void packet(struct cmpi *c, struct cmpi_proc *proc, struct via_vbu
 		VipxGiveBuffer(c->nic, data);
 	via_vbuf_give(c, v);
 	via_flow_replace(proc);
+}
+
+/* A packet has come by value on a connection that is not simply connected; true: it counts. */
+static __attribute__((noinline)) bool live(struct cmpi_proc *proc)
+{
+	if (proc->state == VIA_CONN_CONNECTING)
+		via_conn_poll(proc);
+	return proc->state <= VIA_CONN_BREAKING;
+}
+
+/* A packet by value: no vbuf, no receive used up. */
+static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, size_t len)
+{
+	struct via_header header;
+
+	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
+		return;
+	memcpy(&header, data, sizeof(header));
+	if (via_likely(header.type == VIA_PKT_AM && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
+		am(c, proc, header.tag, data, len);
+	else if (!odd_value(proc, &header, data, len))
+		broken(proc, header.type, len);
+	via_flow_noop(proc);
+	VIA_ASSERT(via_flow_holds(proc));
 }
 
 /* A receive has completed on a connection that is not simply connected; true: it carries a packet to be handled. */
@@ -160,19 +194,20 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 static inline int packets(struct cmpi *c, bool *empty)
 {
 	uint32_t budget = c->budget, n;
-	VIP_VI_HANDLE vi;
-	VIP_BOOLEAN receive;
-	VIP_DESCRIPTOR *desc;
+	VIPX_ARRIVAL arrival;
 
 	for (n = 0; n < budget; n++) {
-		desc = NULL;
-		if (VipxCQNext(c->cq, &vi, &receive, &desc) == VIP_NOT_DONE) {
+		VIP_RETURN result = VipxCQTake(c->cq, &arrival);
+
+		if (result == VIP_NOT_DONE) {
 			c->budget = 1;
 			*empty = true;
 			return (int)n;
 		}
-		if (via_likely(desc != NULL))
-			arrived(c, (struct via_vbuf *)desc);
+		if (arrival.Descriptor)
+			arrived(c, (struct via_vbuf *)arrival.Descriptor);
+		else if (via_likely(result == VIP_SUCCESS))
+			value(c, arrival.User, (uint8_t *)arrival.Data, arrival.Length);
 	}
 	c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
 	*empty = false;

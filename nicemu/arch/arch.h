@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct nic;
+struct nic_cq;
 struct nic_desc;
 struct nic_link;
 struct nic_seg;
@@ -32,13 +33,15 @@ struct nic_xlate {
 /* flow: when data may leave. */
 struct nic_flow {
 	const char *name;
-	bool (*may_send)(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link);
+	bool (*may_send)(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link); /* NULL: whenever the link has room */
 };
 
 /* pipe: how one NIC overlaps work. */
 struct nic_pipe {
 	const char *name;
 	int (*pass)(struct nic *nic); /* one bounded pass over everything; returns what moved */
+	/* nic_take, where a message may be handed over by value; NULL: every message takes its receive */
+	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data);
 };
 
 struct nic_arch {

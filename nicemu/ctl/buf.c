@@ -109,17 +109,22 @@ static nic_noinline void spill(struct nic *nic, uint32_t n)
 	nic_card_unlock(nic->card);
 }
 
+bool nic_buffer_any(struct nic *nic)
+{
+	if (nic_likely(nic->slot->nbuffers != 0))
+		return true;
+	refill(nic);
+	if (nic->slot->nbuffers == 0)
+		nic_count(nic, no_buffer, 1);
+	return nic->slot->nbuffers != 0;
+}
+
 bool nic_buffer_take(struct nic *nic, uint32_t *index)
 {
 	struct nic_slot *slot = nic->slot;
 
-	if (nic_unlikely(slot->nbuffers == 0)) {
-		refill(nic);
-		if (slot->nbuffers == 0) {
-			nic_count(nic, no_buffer, 1);
-			return false;
-		}
-	}
+	if (nic_unlikely(!nic_buffer_any(nic)))
+		return false;
 	slot->nbuffers--;
 	nic_store_order(); /* it is gone from here before it is anywhere else */
 	*index = slot->buffer[slot->nbuffers];
@@ -162,7 +167,7 @@ void nic_buffer_balance(struct nic *nic, struct nic_link *link)
 		packet->ret.buffer[i] = slot->buffer[i];
 		slot->buffer[i] = slot->buffer[slot->nbuffers + i];
 	}
-	nic_link_publish(link, packet);
+	nic_link_publish(link, packet, 1);
 	link->balance -= N;
 	nic_count(nic, buffers_returned, N);
 	nic_count(nic, packets_sent, 1);
@@ -193,12 +198,13 @@ static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 	struct nic_slot *slot = &map->slot[to];
 	uint32_t pos = slot->rx_pos[from];
 
-	for (uint32_t n = 0; n < NIC_RING_SLOTS; n++, pos++) {
-		struct nic_packet *p = &slot->ring[from][pos & (NIC_RING_SLOTS - 1)];
+	for (uint32_t n = 0; n < NIC_RING_CELLS;) {
+		struct nic_packet *p = &slot->ring[from][(pos + n) & (NIC_RING_CELLS - 1)];
 
-		if (nic_load_acquire(&p->seq) != pos + 1) /* L1 */
+		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
 			return;
 		recover_packet(&map->pool, p);
+		n += p->op == NIC_OP_SEND ? nic_packet_cells(p->len_flags & NIC_PF_LEN) : 1;
 	}
 }
 

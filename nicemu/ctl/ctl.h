@@ -31,6 +31,7 @@ struct nic {
 	const struct nic_engine *engine;
 	uint32_t me;
 	uint32_t nactive;             /* links to poll */
+	uint32_t next;                /* active link that nic_take looks at first */
 	uint32_t npending;            /* VIs with work in the send queue */
 	uint32_t polls;               /* passes since the last look after a peer */
 	uint32_t watched;             /* active link looked after last */
@@ -113,6 +114,7 @@ static inline uint8_t *nic_buffer(const struct nic *nic, uint32_t index)
 {
 	return nic->map->buffer[index & (NIC_POOL_BUFFERS - 1)];
 }
+bool nic_buffer_any(struct nic *nic);              /* take will find one */
 bool nic_buffer_take(struct nic *nic, uint32_t *index);
 void nic_buffer_give(struct nic *nic, uint32_t index);
 void nic_buffer_release(struct nic *nic);          /* all in hand go back to the pool */
@@ -124,6 +126,8 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc);
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget); /* first: what peek returned */
+uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, uint64_t *cookie,
+                     void *data); /* nic_take for that packet; 0: not this one */
 int nic_rx_drain(struct nic *nic, struct nic_link *link);
 void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */

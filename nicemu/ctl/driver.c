@@ -208,7 +208,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	}
 	link->tx = slot->ring[nic->me];
 	link->tx_head = &slot->ring_head[nic->me].head;
-	link->tx_limit = NIC_RING_SLOTS;
+	link->tx_limit = NIC_RING_CELLS;
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->rx_exact = &nic->slot->rx_pos[peer];

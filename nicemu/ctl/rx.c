@@ -229,18 +229,55 @@ static uint32_t success(const struct arrival *a, uint32_t op)
 	return op | (a->flags & NIC_PF_IMM ? NIC_ST_IMMEDIATE : 0);
 }
 
+/* Copies whole cells: `to` has room for NIC_PAYLOAD_MAX bytes. */
+static inline void collect(const struct nic_link *link, const struct nic_packet *p, uint32_t cells, uint8_t *to)
+{
+	nic_copy_short(to, p->data, NIC_PAYLOAD);
+	to += NIC_PAYLOAD;
+	for (uint32_t i = 1; i < cells; i++, to += NIC_PAYLOAD_MORE)
+		nic_copy_short(to, nic_link_more(link->rx, link->rx_pos, i)->data, NIC_PAYLOAD_MORE);
+}
+
+/* The receive takes its buffer from the NIC's pool. */
+static void name_buffer(const struct nic_rxe *e, const uint8_t *data, uint32_t len)
+{
+	struct nic_desc *desc = nic_host(e->desc);
+
+	desc->seg[1].addr = (uintptr_t)data;
+	desc->seg[1].handle = NIC_POOL_HANDLE;
+	desc->seg[1].length = len;
+}
+
+/* Too long for the receive's segments, and it may have a buffer; nic_rx_run has seen to it that there is one. */
+static void into_buffer(struct nic *nic, const struct nic_rxe *e, const uint8_t *data, uint32_t len)
+{
+	uint32_t index;
+
+	if (!nic_buffer_take(nic, &index))
+		return;
+	nic_copy(nic_buffer(nic, index), data, len);
+	name_buffer(e, nic_buffer(nic, index), len);
+}
+
 static void deliver_inline(struct nic *nic, const struct arrival *a)
 {
 	struct nic_rxe *e = match(nic, a);
+	uint8_t data[NIC_PAYLOAD_MAX];
+	bool pool;
 
 	if (nic_unlikely(!e))
 		return;
-	if (nic_unlikely(a->len > NIC_INLINE_MAX || a->len > e->room)) {
+	pool = a->len > e->room && (e->control & NIC_CTL_POOL);
+	if (nic_unlikely(a->len > NIC_INLINE_MAX || (a->len > e->room && !pool))) {
 		too_long(nic, a);
 		return;
 	}
-	scatter(e, 0, a->p->data, a->len);
-	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE), a->len, a->imm);
+	collect(a->link, a->p, nic_packet_cells(a->len), data);
+	if (pool)
+		into_buffer(nic, e, data, a->len);
+	else
+		scatter(e, 0, data, a->len);
+	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE) | (pool ? NIC_ST_POOL : 0), a->len, a->imm);
 	if (nic_unlikely(a->flags & NIC_PF_ACK))
 		acknowledge(nic, a);
 }
@@ -259,11 +296,7 @@ static bool deliver_buffer(struct nic *nic, const struct arrival *a, uint32_t in
 	if (a->len <= e->room - done && done <= e->room) {
 		scatter(e, done, data, a->len);
 	} else if ((e->control & NIC_CTL_POOL) && done == 0 && !(a->flags & NIC_PF_MORE)) {
-		struct nic_desc *desc = nic_host(e->desc);
-
-		desc->seg[1].addr = (uintptr_t)data;
-		desc->seg[1].handle = NIC_POOL_HANDLE;
-		desc->seg[1].length = a->len;
+		name_buffer(e, data, a->len);
 		taken = true;
 	} else {
 		too_long(nic, a);
@@ -515,7 +548,7 @@ static void dispatch(struct nic *nic, struct arrival *a)
 }
 
 /*
- * Cut-through: an inline message for a VI that is up, with a good receive at the head that it fits into.  The same checks as by
+ * Cut-through: a message of one cell for a VI that is up, with a good receive at the head that it fits into.  The same checks as by
  * way of dispatch, which judges whatever is not so.
  */
 static inline bool cut(struct nic *nic, const struct nic_link *link, const struct nic_packet *p)
@@ -526,7 +559,7 @@ static inline bool cut(struct nic *nic, const struct nic_link *link, const struc
 
 	if (nic_unlikely(p->op != NIC_OP_SEND || nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->gen != p->gen || ctx->peer_slot != link->peer ||
 	                 (len_flags & (NIC_PF_ACK | NIC_PF_MORE)) || ctx->rx_head == ctx->rx_tail || ctx->rx_bad || e->nseg != 1 ||
-	                 len > NIC_INLINE_MAX || len > e->room))
+	                 len > NIC_PAYLOAD || len > e->room))
 		return false;
 	nic_copy_short(nic_host(e->addr), p->data, len);
 	pop(nic, vi, ctx, NIC_ST_OP_RECEIVE | (len_flags & NIC_PF_IMM ? NIC_ST_IMMEDIATE : 0), len, p->imm);
@@ -542,15 +575,53 @@ static nic_noinline void whole(struct nic *nic, struct nic_link *link, const str
 	dispatch(nic, &a);
 }
 
+/* Cells of the packet; what cannot be one is judged by dispatch. */
+static inline uint32_t cells_of(const struct nic_packet *p)
+{
+	uint32_t len = p->len_flags & NIC_PF_LEN;
+
+	return nic_likely(p->op != NIC_OP_SEND || len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
+}
+
+/*
+ * By value: a short message for a VI that is up, with a good receive at the head, and nothing before it that the consumer
+ * has not seen.  Returns its length; 0: not this one.
+ */
+uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, uint64_t *cookie,
+                     void *data)
+{
+	uint32_t len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells;
+	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
+	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
+
+	/* No flags: len is the length.  An empty message is none of these, having nothing to hand over. */
+	if (nic_unlikely(p->op != NIC_OP_SEND || len - 1 >= NIC_INLINE_MAX || nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->gen != p->gen ||
+	                 ctx->peer_slot != link->peer || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) ||
+	                 ctx->rx_head == ctx->rx_tail || ctx->rx_bad || ctx->rx_skip || (len > e->room && !(e->control & NIC_CTL_POOL))))
+		return 0;
+	cells = nic_packet_cells(len);
+	nic_link_take(link, cells);
+	collect(link, p, cells, data);
+	nic_link_consume(link, cells);
+	nic_count(nic, packets_received, 1);
+	nic_count(nic, recv_short, 1);
+	*cookie = ctx->cookie;
+	return len;
+}
+
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)
 {
 	int n = 0;
 
 	do {
-		nic_link_take(link);
+		uint32_t cells = cells_of(p);
+
+		if (nic_unlikely(cells > 1 && !nic_buffer_any(nic)))
+			break; /* its receive may want a buffer: it waits on the link until the consumer gives some back */
+		nic_link_take(link, cells);
 		if (nic_unlikely(!cut(nic, link, p)))
 			whole(nic, link, p);
-		nic_link_consume(link);
+		nic_link_consume(link, cells);
 		n++;
 	} while (n < budget && (p = nic_link_peek(link)));
 	nic_count(nic, packets_received, n);
@@ -564,5 +635,5 @@ int nic_rx_drain(struct nic *nic, struct nic_link *link)
 {
 	struct nic_packet *p = nic_link_peek(link);
 
-	return p ? nic_rx_run(nic, link, p, NIC_RING_SLOTS) : 0;
+	return p ? nic_rx_run(nic, link, p, NIC_RING_CELLS) : 0;
 }

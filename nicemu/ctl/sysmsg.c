@@ -19,7 +19,7 @@ static bool put(struct nic *nic, struct nic_link *link, enum nic_op op, uint8_t 
 	p->vi = vi;
 	p->len_flags = len_flags;
 	p->imm = imm;
-	nic_link_publish(link, p);
+	nic_link_publish(link, p, 1);
 	nic_count(nic, packets_sent, 1);
 	return true;
 }

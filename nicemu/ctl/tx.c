@@ -157,7 +157,7 @@ static nic_cold enum step refuse(struct nic *nic, struct nic_txe *e, uint32_t er
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
-static void head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op op, uint32_t len_flags, uint32_t imm)
+static inline void head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op op, uint32_t len_flags, uint32_t imm)
 {
 	p->op = op;
 	p->gen = ctx->peer_gen;
@@ -173,20 +173,27 @@ static void put_buffer(struct nic_packet *p, uint32_t index, uint32_t offset)
 	p->buf.addr = offset;
 }
 
-static void publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
+static inline void publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
 {
 	nic_count(nic, packets_sent, 1);
-	nic_link_publish(link, p);
+	nic_link_publish(link, p, 1);
 }
 
-/* Room for one data packet, by leave of the flow strategy. */
-static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
+/* Room for one data packet of so many cells, by leave of the flow strategy. */
+static inline struct nic_packet *room_for(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t cells)
 {
-	if (nic_unlikely(!nic->arch->flow->may_send(nic, ctx, link))) {
+	struct nic_packet *p = NULL;
+
+	if (!nic->arch->flow->may_send || nic->arch->flow->may_send(nic, ctx, link))
+		p = nic_link_reserve(link, NIC_RING_RESERVE + cells - 1);
+	if (nic_unlikely(!p))
 		nic_count(nic, link_full, 1);
-		return NULL;
-	}
-	return nic_link_reserve(link, NIC_RING_RESERVE);
+	return p;
+}
+
+static inline struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
+{
+	return room_for(nic, ctx, link, 1);
 }
 
 static uint32_t message_flags(const struct nic_vi_ctx *ctx, const struct work *w)
@@ -202,17 +209,66 @@ static enum step finish(struct nic_txe *e, const struct work *w, uint32_t flags)
 
 /* ---- send -------------------------------------------------------------------------------------------------------- */
 
+/* The payload of a packet, cell by cell. */
+struct filling {
+	struct nic_link *link;
+	uint8_t *at;
+	uint32_t room, cells;
+};
+
+static inline struct filling filling_of(struct nic_link *link, struct nic_packet *p)
+{
+	return (struct filling){ .link = link, .at = p->data, .room = NIC_PAYLOAD, .cells = 1 };
+}
+
+static inline void fill(struct filling *f, const void *data, uint32_t len)
+{
+	const uint8_t *from = data;
+
+	while (len) {
+		uint32_t part;
+
+		if (f->room == 0) {
+			struct nic_more *more = nic_link_more(f->link->tx, f->link->tx_pos, f->cells);
+
+			more->pos = f->link->tx_pos + f->cells++;
+			if (len >= NIC_PAYLOAD_MORE) { /* a length that the compiler knows */
+				nic_copy_short(more->data, from, NIC_PAYLOAD_MORE);
+				from += NIC_PAYLOAD_MORE;
+				len -= NIC_PAYLOAD_MORE;
+				continue;
+			}
+			f->at = more->data;
+			f->room = NIC_PAYLOAD_MORE;
+		}
+		part = len < f->room ? len : f->room;
+		nic_copy_short(f->at, from, part);
+		f->at += part;
+		f->room -= part;
+		from += part;
+		len -= part;
+	}
+}
+
 static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
-	uint32_t flags = message_flags(ctx, w);
-	struct nic_packet *p = room(nic, ctx, link);
+	uint32_t flags = message_flags(ctx, w), cells = nic_packet_cells(w->total);
+	struct nic_packet *p = room_for(nic, ctx, link, cells);
+	struct filling f;
 
 	if (nic_unlikely(!p))
 		return STEP_AGAIN;
-	if (nic_unlikely(!gather(nic, ctx, w, 0, w->total, p->data)))
-		return refuse(nic, e, NIC_ST_PROTECTION);
+	f = filling_of(link, p);
+	for (uint32_t i = 0; i < w->nseg; i++) {
+		const void *from = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length);
+
+		if (nic_unlikely(!from && w->seg[i].length))
+			return refuse(nic, e, NIC_ST_PROTECTION);
+		fill(&f, from, w->seg[i].length);
+	}
 	head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
-	publish(nic, link, p);
+	nic_count(nic, packets_sent, 1);
+	nic_link_publish(link, p, cells);
 	nic_count(nic, bytes_inline, w->total);
 	return finish(e, w, flags);
 }
@@ -311,7 +367,7 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 
 		if (nic_unlikely(error))
 			return refuse(nic, e, error);
-		if (w->total > NIC_INLINE_MAX)
+		if (w->total > NIC_PAYLOAD)
 			return send_given(nic, ctx, link, e, w);
 	}
 	if (nic_likely(w->total <= NIC_INLINE_MAX))
@@ -322,7 +378,7 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 }
 
 /*
- * Cut-through: a plain send of one segment that fits one packet and needs no acknowledgement, on an empty queue.  The same
+ * Cut-through: a plain send of one segment that fits one cell or a given buffer and needs no acknowledgement, on an empty queue.  The same
  * checks in the same order as by way of the queue; whatever is not right goes that way, to be judged there.
  */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
@@ -337,7 +393,7 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 	                 desc->nseg != 1 || desc->reserved || len != desc->length || len > ctx->max_transfer ||
 	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
 		return false;
-	if (len <= NIC_INLINE_MAX) {
+	if (len <= NIC_PAYLOAD) {
 		from = nic->arch->xlate->map(nic, ctx->ptag, seg, 0, len);
 		if (nic_unlikely(!from || (control & NIC_CTL_POOL)))
 			return false;
@@ -365,25 +421,42 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 	return true;
 }
 
+/* What follows the head of a short message of several cells. */
+static nic_noinline void fill_short(struct nic_link *link, struct nic_packet *p, const struct nic_short *msg)
+{
+	struct filling f = filling_of(link, p);
+
+	f.at += sizeof(msg->head);
+	f.room -= sizeof(msg->head);
+	fill(&f, msg->a, msg->alen);
+	fill(&f, msg->b, msg->blen);
+}
+
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint32_t len = sizeof(msg->head) + msg->alen + msg->blen;
+	uint32_t len = sizeof(msg->head) + msg->alen + msg->blen, cells = nic_packet_cells(len);
 	struct nic_packet *p;
 
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || msg->alen > NIC_INLINE_MAX ||
 	                 msg->blen > NIC_INLINE_MAX || len > NIC_INLINE_MAX || len > ctx->max_transfer ||
 	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
 		return NIC_NOT_DONE;
-	p = room(nic, ctx, link);
+	p = room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p))
 		return NIC_NOT_DONE;
 	memcpy(p->data, &msg->head, sizeof(msg->head));
-	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	if (cells == 1) {
+		nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
+		nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	} else {
+		fill_short(link, p, msg);
+	}
 	head(p, ctx, NIC_OP_SEND, len, 0);
-	publish(nic, link, p);
+	nic_count(nic, packets_sent, 1);
+	nic_link_publish(link, p, cells);
+	nic_link_own(link, cells);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_inline, len);
 	return NIC_OK;
@@ -633,4 +706,9 @@ int nic_post_send(struct nic *nic, uint32_t vi, struct nic_desc *desc)
 int nic_poll(struct nic *nic)
 {
 	return nic->engine->poll(nic);
+}
+
+uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data)
+{
+	return nic->engine->take(nic, cq, cookie, data);
 }

@@ -16,7 +16,18 @@ static int poll_inline(struct nic *nic)
 	return nic->arch->pipe->pass(nic);
 }
 
-const struct nic_engine nic_engine_inline = { .name = "inline", .poll = poll_inline };
+static uint32_t take_inline(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data)
+{
+	const struct nic_pipe *pipe = nic->arch->pipe;
+
+	if (nic_unlikely(++nic->polls >= NIC_WATCH_POLLS || !pipe->take)) {
+		poll_inline(nic);
+		return 0;
+	}
+	return pipe->take(nic, cq, cookie, data);
+}
+
+const struct nic_engine nic_engine_inline = { .name = "inline", .poll = poll_inline, .take = take_inline };
 
 const struct nic_engine *nic_engine_find(const char *name)
 {

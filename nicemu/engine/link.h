@@ -27,11 +27,11 @@ struct nic_link {
 	/* sending */
 	struct nic_packet *tx;            /* ring in the peer's area */
 	_Atomic uint32_t *tx_head;        /* how far the peer has read it */
-	uint32_t tx_pos, tx_limit;        /* next packet; first position known to be in use still */
+	uint32_t tx_pos, tx_limit;        /* next cell; first position known to be in use still */
 	/* receiving */
 	struct nic_packet *rx;            /* ring in this slot's area */
 	_Atomic uint32_t *rx_head;
-	uint32_t rx_pos, rx_told;         /* next packet; position last published */
+	uint32_t rx_pos, rx_told;         /* next cell; position last published */
 	uint32_t *rx_exact;               /* rx_pos in the slot */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
 	/* the peer */
@@ -46,44 +46,60 @@ struct nic_link {
 	struct nic_sysmsg sys[NIC_SYS_WAITING];
 };
 
-/* The next free packet, or NULL when fewer than `reserve` + 1 are free. */
+/* The next free cell, or NULL when fewer than `reserve` + 1 are free. */
 static inline struct nic_packet *nic_link_reserve(struct nic_link *link, uint32_t reserve)
 {
 	if (nic_unlikely((int32_t)(link->tx_limit - link->tx_pos) <= (int32_t)reserve)) {
-		/* L2: pairs with the release in nic_link_consume; the packets before it may be overwritten */
-		link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_SLOTS;
+		/* L2: pairs with the release in nic_link_consume; the cells before it may be overwritten */
+		link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_CELLS;
 		if ((int32_t)(link->tx_limit - link->tx_pos) <= (int32_t)reserve)
 			return NULL;
 	}
-	return &link->tx[link->tx_pos & (NIC_RING_SLOTS - 1)];
+	return &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 }
 
-/* Hands the reserved packet to the peer. */
-static inline void nic_link_publish(struct nic_link *link, struct nic_packet *packet)
+/* The cell number `i` behind the first of a packet that is being filled or read. */
+static inline struct nic_more *nic_link_more(struct nic_packet *ring, uint32_t pos, uint32_t i)
 {
-	link->tx_pos++;
-	nic_store_release(&packet->seq, link->tx_pos); /* L1: pairs with the acquire in nic_link_peek */
+	return (struct nic_more *)&ring[(pos + i) & (NIC_RING_CELLS - 1)];
+}
+
+/* Hands the reserved packet of so many cells to the peer. */
+static inline void nic_link_publish(struct nic_link *link, struct nic_packet *packet, uint32_t cells)
+{
+	nic_store_release(&packet->seq, link->tx_pos + 1); /* L1: pairs with the acquire in nic_link_peek */
+	link->tx_pos += cells;
+}
+
+/*
+ * Gets hold of the lines that the next packet will go on in, if it is as long as the last: off the path of that one, and the
+ * peer does not look at them before.  Not of the first, which it polls.
+ */
+static inline void nic_link_own(struct nic_link *link, uint32_t cells)
+{
+	for (uint32_t i = 1; i < cells; i++)
+		__builtin_prefetch(nic_link_more(link->tx, link->tx_pos, i), 1);
 }
 
 /* The packet that has arrived next, or NULL. */
 static inline struct nic_packet *nic_link_peek(struct nic_link *link)
 {
-	struct nic_packet *packet = &link->rx[link->rx_pos & (NIC_RING_SLOTS - 1)];
+	struct nic_packet *packet = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)];
 
 	return nic_load_acquire(&packet->seq) == link->rx_pos + 1 ? packet : NULL; /* L1 */
 }
 
 /* The packet that peek returned is taken: before its buffer has another owner, so that a crash loses it rather than doubles it. */
-static inline void nic_link_take(struct nic_link *link)
+static inline void nic_link_take(struct nic_link *link, uint32_t cells)
 {
-	*link->rx_exact = link->rx_pos + 1;
+	*link->rx_exact = link->rx_pos + cells;
 	nic_store_order();
 }
 
 /* Done with it. */
-static inline void nic_link_consume(struct nic_link *link)
+static inline void nic_link_consume(struct nic_link *link, uint32_t cells)
 {
-	link->rx_pos++;
+	link->rx_pos += cells;
 	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
 		link->rx_told = link->rx_pos;
 		nic_store_release(link->rx_head, link->rx_pos); /* L2: all reads of the packets come before */

@@ -50,7 +50,7 @@ struct nic_slot {
 
 	/* What the slot's owner holds of the pool; only it writes, and whoever takes the slot after its death reads. */
 	_Alignas(64) uint32_t nbuffers;
-	_Alignas(64) uint32_t rx_pos[NIC_MAX_SLOTS]; /* packets taken from ring[i], exactly (ring_head tells the sender lazily) */
+	_Alignas(64) uint32_t rx_pos[NIC_MAX_SLOTS]; /* cells taken from ring[i], exactly (ring_head tells the sender lazily) */
 
 	_Alignas(64) _Atomic uint32_t ncounters;
 	_Alignas(64) uint64_t counter[NIC_MAX_COUNTERS];
@@ -62,7 +62,7 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_mmt_entry mmt[NIC_MMT_ENTRIES];
 	_Alignas(NIC_PAGE) struct nic_vi_ctx vi[NIC_VI_TABLE];
 	_Alignas(NIC_PAGE) struct nic_ring_head ring_head[NIC_MAX_SLOTS]; /* how far this slot has read ring[i] */
-	_Alignas(NIC_PAGE) struct nic_packet ring[NIC_MAX_SLOTS][NIC_RING_SLOTS]; /* from slot i to this one */
+	_Alignas(NIC_PAGE) struct nic_packet ring[NIC_MAX_SLOTS][NIC_RING_CELLS]; /* from slot i to this one */
 	_Alignas(NIC_PAGE) struct nic_txe txq[NIC_VI_TABLE][NIC_TXQ];
 	_Alignas(NIC_PAGE) struct nic_rxe rxq[NIC_VI_TABLE][NIC_RXQ];
 };
@@ -106,7 +106,7 @@ static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
 		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, txq),
-		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, buffer), NIC_CARD_VERSION, NIC_RING_SLOTS,
+		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, buffer), NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS,
 		NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
 	uint64_t h = 14695981039346656037ull;
 

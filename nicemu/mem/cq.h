@@ -39,6 +39,13 @@ static inline bool nic_cq_publish(struct nic_cq *cq, uint64_t entry)
 	return true;
 }
 
+/* Is there an entry that the consumer has not taken? */
+static inline bool nic_cq_any(const struct nic_cq *cq)
+{
+	/* Relaxed: only that the two differ is asked. */
+	return atomic_load_explicit(&cq->head, memory_order_relaxed) != atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
 /* Consumer side: takes the oldest entry; false when there is none. */
 static inline bool nic_cq_take(struct nic_cq *cq, uint64_t *entry)
 {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The link between two process slots of a card: a ring of 64-byte packets, one producer (the sending slot's NIC), one
+ * The link between two process slots of a card: a ring of 64-byte cells, one producer (the sending slot's NIC), one
  * consumer (the receiving slot's NIC).  There is one ring for every ordered pair of slots, in the receiver's area.
  *
- * Order: the producer fills a packet and publishes it by storing `seq` = position + 1 with release [L1]; the consumer's
- * acquire load of `seq` pairs with it.  The consumer publishes how far it has read in `head`, every NIC_RING_LAZY
- * packets, with release [L2]; the producer's acquire load pairs with it, and makes overwriting the packets safe.
- * `seq` counts through 32 bits: a packet of the previous lap carries a smaller number, so nobody has to clear packets.
+ * A packet is one cell, but for NIC_OP_SEND, whose payload goes on in the cells behind the first: its length says how many.
+ *
+ * Order: the producer fills the cells of a packet and publishes it by storing `seq` = position + 1 of its first cell with
+ * release [L1]; the consumer's acquire load of `seq` pairs with it.  The consumer publishes how far it has read in `head`,
+ * every NIC_RING_LAZY cells, with release [L2]; the producer's acquire load pairs with it, and makes overwriting them safe.
+ * `seq` counts through 32 bits: a packet of an earlier lap carries a smaller number, so nobody has to clear cells.  For the
+ * same reason every cell starts with a number, and a cell that goes on with a packet has its own position there: it is
+ * never position + 1 of a later lap, because the ring has an even number of cells.
  */
 #ifndef NIC_MEM_SLOT_H
 #define NIC_MEM_SLOT_H
@@ -16,16 +20,19 @@
 #include <stdint.h>
 
 enum {
-	NIC_RING_SLOTS = 128, /* a power of two */
-	NIC_RING_LAZY = 32,   /* packets between two publications of `head` */
-	NIC_RING_RESERVE = 4, /* packets that data leaves free for system messages */
-	NIC_PAYLOAD = 48,
+	NIC_RING_CELLS = 256, /* a power of two */
+	NIC_RING_LAZY = 32,   /* cells between two publications of `head` */
+	NIC_RING_RESERVE = 4, /* cells that data leaves free for system messages */
+	NIC_PAYLOAD = 48,     /* in the first cell of a packet */
+	NIC_PAYLOAD_MORE = 60, /* in each further one */
+	NIC_PACKET_CELLS = 18, /* at most */
+	NIC_PAYLOAD_MAX = NIC_PAYLOAD + (NIC_PACKET_CELLS - 1) * NIC_PAYLOAD_MORE,
 };
 
 /* Packet operations.  "buffer": the payload lies in a pool buffer that changes hands with the packet. */
 enum nic_op {
 	NIC_OP_NONE,
-	NIC_OP_SEND,       /* payload inline */
+	NIC_OP_SEND,       /* payload inline, at most NIC_PAYLOAD_MAX bytes in as many cells as it takes */
 	NIC_OP_SEND_BUF,   /* payload in a buffer */
 	NIC_OP_SEND_PULL,  /* payload stays at the sender; the receiver copies it (cross-memory attach) and acknowledges */
 	NIC_OP_WRITE_BUF,  /* RDMA write through a buffer, executed by the receiver */
@@ -82,7 +89,20 @@ struct nic_packet {
 	};
 };
 
-_Static_assert(sizeof(struct nic_packet) == 64, "a packet is one cache line");
+/* A cell that goes on with the payload of the packet before it. */
+struct nic_more {
+	uint32_t pos; /* its own position */
+	uint8_t data[NIC_PAYLOAD_MORE];
+};
+
+/* Cells of a packet with that much payload inside. */
+static inline uint32_t nic_packet_cells(uint32_t payload)
+{
+	return payload <= NIC_PAYLOAD ? 1 : 1 + (payload - NIC_PAYLOAD + NIC_PAYLOAD_MORE - 1) / NIC_PAYLOAD_MORE;
+}
+
+_Static_assert(sizeof(struct nic_packet) == 64 && sizeof(struct nic_more) == 64, "a cell is one cache line");
+_Static_assert(NIC_RING_CELLS >= 4 * NIC_PACKET_CELLS, "a few of the longest packets fit");
 _Static_assert(offsetof(struct nic_packet, data) == 16, "header is 16 bytes");
 
 struct nic_ring_head {

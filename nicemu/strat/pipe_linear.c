@@ -1,6 +1,6 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One thing after the other: take what has arrived on each link, then execute what waits in the send queues.
+ * One thing after the other: what has arrived on each link, what waits in the send queues.
  */
 #include "nicemu/ctl/ctl.h"
 
@@ -52,4 +52,33 @@ static int pass(struct nic *nic)
 	return moved;
 }
 
-const struct nic_pipe nic_pipe_linear = { .name = "linear", .pass = pass };
+/* As pass, until there is a message to hand over.  Each link comes first in its turn. */
+static uint32_t take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data)
+{
+	uint32_t n = nic->nactive, i = nic->next, len;
+
+	if (nic_unlikely(nic->npending))
+		queues(nic);
+	for (uint32_t left = n; left; left--, i++) {
+		struct nic_link *link;
+		struct nic_packet *p;
+
+		if (i >= n)
+			i = 0;
+		link = nic->active[i];
+		p = nic_link_peek(link);
+		if (p) {
+			len = nic_rx_take(nic, link, p, cq, cookie, data);
+			if (nic_likely(len)) {
+				nic->next = i + 1;
+				return len;
+			}
+			nic_rx_run(nic, link, p, NIC_POLL_LINK);
+		}
+		if (nic_unlikely(nic_sys_waiting(link)))
+			nic_sys_run(nic, link);
+	}
+	return 0;
+}
+
+const struct nic_pipe nic_pipe_linear = { .name = "linear", .pass = pass, .take = take };

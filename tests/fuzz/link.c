@@ -190,10 +190,18 @@ static uint32_t some_vi(void)
 	return fuzz_seldom(6) ? FUZZ_OF(NIC_MAX_VI - 1, NIC_MAX_VI, UINT16_MAX, VIS, fuzz_word()) : avi[fuzz_below(VIS)];
 }
 
+/* Cells that the reader takes a packet for. */
+static uint32_t cells_of(const struct nic_packet *q)
+{
+	uint32_t len = q->len_flags & NIC_PF_LEN;
+
+	return q->op != NIC_OP_SEND || len > NIC_INLINE_MAX ? 1 : nic_packet_cells(len);
+}
+
 static void hostile_packet(void)
 {
 	struct nic_link *link = p.b.nic->link[p.a.nic->me];
-	struct nic_packet *q = link ? nic_link_reserve(link, 0) : NULL;
+	struct nic_packet *q = link ? nic_link_reserve(link, NIC_PACKET_CELLS) : NULL;
 	uint32_t flags;
 
 	if (!q)
@@ -207,7 +215,8 @@ static void hostile_packet(void)
 	q->len_flags = flags | (fuzz_seldom(8) ? fuzz_word() & NIC_PF_LEN : some_length());
 	q->imm = fuzz_word();
 	body(q);
-	nic_link_publish(link, q);
+	/* Out of step with its cells, the link is of no more use. */
+	nic_link_publish(link, q, fuzz_seldom(200) ? fuzz_below(NIC_PACKET_CELLS) + 1 : cells_of(q));
 }
 
 /* Something that b has really sent, not quite as it was. */
@@ -223,9 +232,16 @@ static void mutated_packet(void)
 	fill(&p.b, k, FUZZ_OF(0, 0, NIC_CTL_IMMEDIATE), p.b.mem, some_length());
 	link_to(&blast[i], &p.b.desc[k]);
 	nic_post_send(p.b.nic, bvi[i], &p.b.desc[k]);
-	for (; before != link->tx_pos; before++)
+	for (; before != link->tx_pos; before++) {
+		struct nic_packet *cell = &link->tx[before & (NIC_RING_CELLS - 1)], was = *cell;
+
 		if (fuzz_seldom(2)) /* seq stays: without it there is no packet */
-			fuzz_mutate((uint8_t *)&link->tx[before & (NIC_RING_SLOTS - 1)] + sizeof(uint32_t), sizeof(struct nic_packet) - sizeof(uint32_t));
+			fuzz_mutate((uint8_t *)cell + sizeof(uint32_t), sizeof(struct nic_packet) - sizeof(uint32_t));
+		if (cells_of(cell) != cells_of(&was) && !fuzz_seldom(20)) { /* as above */
+			cell->op = was.op;
+			cell->len_flags = was.len_flags;
+		}
+	}
 }
 
 /* ---- a hostile slot ---------------------------------------------------------------------------------------------- */
@@ -237,7 +253,7 @@ static void hostile_words(void)
 
 	switch (fuzz_below(6)) {
 	case 0:
-		s->ring_head[p.a.nic->me].head += fuzz_seldom(2) ? fuzz_below(NIC_RING_SLOTS) : fuzz_word();
+		s->ring_head[p.a.nic->me].head += fuzz_seldom(2) ? fuzz_below(NIC_RING_CELLS) : fuzz_word();
 		break;
 	case 1:
 		s->map_base = FUZZ_OF(0, UINT64_MAX, (uintptr_t)p.b.nic->map, (uintptr_t)p.b.mem, fuzz_word());

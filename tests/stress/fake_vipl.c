@@ -37,6 +37,7 @@ struct vi {
 	struct wire out;     /* towards the peer */
 	VIP_NET_ADDRESS *local, *remote; /* of a pending request */
 	bool used, pending, matched;
+	VIP_PVOID user;
 };
 
 struct cq {
@@ -220,6 +221,11 @@ void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held)
 void fake_auto_steps(uint32_t steps)
 {
 	net.config.auto_steps = steps;
+}
+
+void fake_brief(uint32_t percent)
+{
+	net.config.brief = percent;
 }
 
 void fake_refuse_registrations(uint32_t n)
@@ -431,19 +437,27 @@ const VIP_UINT64 *VipxCounterAt(VIP_NIC_HANDLE handle, VIP_ULONG i, const VIP_CH
 
 /* ---- pool buffers -------------------------------------------------------------------------------------------------------------------- */
 
+static struct buffer *buffer_free(void)
+{
+	for (uint32_t i = 0; i < BUFFERS; i++)
+		if (!net.buffer[i].owner && !net.buffer[i].out)
+			return &net.buffer[i];
+	return NULL;
+}
+
 VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE handle)
 {
 	struct nic *nic = handle;
+	struct buffer *buffer;
 	uint32_t owned = 0;
 
 	for (uint32_t i = 0; i < BUFFERS; i++)
 		owned += net.buffer[i].owner == nic;
-	for (uint32_t i = 0; i < BUFFERS && owned < net.config.buffers; i++)
-		if (!net.buffer[i].owner && !net.buffer[i].out) {
-			net.buffer[i].owner = nic;
-			return net.buffer[i].bytes;
-		}
-	return NULL;
+	buffer = owned < net.config.buffers ? buffer_free() : NULL;
+	if (!buffer)
+		return NULL;
+	buffer->owner = nic;
+	return buffer->bytes;
 }
 
 void VipxGiveBuffer(VIP_NIC_HANDLE handle, VIP_PVOID at)
@@ -902,20 +916,36 @@ static void receive(struct vi *vi, struct message *m)
 		m->pool = false;
 		m->data = NULL;
 		status |= VIP_STATUS_POOL;
+	} else if (m->len <= VIPX_SHORT_MAX) {
+		struct buffer *buffer = buffer_free(); /* can_arrive has seen one */
+
+		memcpy(buffer->bytes, m->data, m->len);
+		buffer->owner = vi->nic;
+		desc->DS[1].Local.Data.Address = buffer->bytes;
+		desc->DS[1].Local.Handle = VIPX_POOL_HANDLE;
+		desc->DS[1].Local.Length = (uint32_t)m->len;
+		status |= VIP_STATUS_POOL;
 	} else {
 		violate("a long message outside the pool");
 	}
 	complete(vi, &vi->recv, status, (uint32_t)m->len);
 }
 
-/* The oldest message towards vi arrives; from the peer's wire, or its own when the peer has disconnected. */
-static void arrive(struct vi *vi, struct wire *wire)
+static struct message *unhook(struct wire *wire)
 {
 	struct message *m = wire->head;
 
 	wire->head = m->next;
 	if (!wire->head)
 		wire->tail = NULL;
+	return m;
+}
+
+/* The oldest message towards vi arrives; from the peer's wire, or its own when the peer has disconnected. */
+static void arrive(struct vi *vi, struct wire *wire)
+{
+	struct message *m = unhook(wire);
+
 	if (m->goodbye)
 		broken(vi);
 	else if (vi->state == VIP_STATE_CONNECTED)
@@ -931,7 +961,10 @@ static bool can_arrive(const struct vi *vi)
 {
 	const struct wire *wire = vi->peer ? &vi->peer->out : &vi->out;
 
-	return vi->used && !vi->nic->dead && wire->head && (!vi->peer || !vi->peer->nic->held[number(vi->nic)]);
+	if (!vi->used || vi->nic->dead || !wire->head || (vi->peer && vi->peer->nic->held[number(vi->nic)]))
+		return false;
+	/* What is in no buffer may need one. */
+	return wire->head->pool || wire->head->len <= 48 || buffer_free();
 }
 
 bool fake_step(void)
@@ -966,21 +999,74 @@ void fake_run(void)
 		;
 }
 
-/* Always the long way here, so that the tests with this fake see every packet as a descriptor. */
-VIP_RETURN VipxSendShort(VIP_VI_HANDLE vi, const VIPX_SHORT *message)
+VIP_RETURN VipSetUserData(VIP_VI_HANDLE handle, VIP_PVOID user)
 {
-	(void)vi;
-	(void)message;
-	return VIP_NOT_DONE;
+	((struct vi *)handle)->user = user;
+	return VIP_SUCCESS;
 }
 
-VIP_RETURN VipxCQNext(VIP_CQ_HANDLE cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv, VIP_DESCRIPTOR **desc)
+VIP_RETURN VipxSendShort(VIP_VI_HANDLE handle, const VIPX_SHORT *message)
 {
-	VIP_RETURN result = VipCQDone(cq, vi, recv);
+	size_t len = sizeof(message->Head) + message->ALength + message->BLength;
+	struct vi *vi = handle;
+	struct message *m;
+	uint8_t *to;
 
+	if (len > VIPX_SHORT_MAX)
+		violate("a short message of %zu bytes", len);
+	if (!vi->used || vi->state != VIP_STATE_CONNECTED || !vi->peer || vi->send.done != vi->send.tail ||
+	    fake_random(100) >= net.config.brief)
+		return VIP_NOT_DONE;
+	m = calloc(1, sizeof(*m));
+	m->len = len;
+	m->data = to = malloc(len);
+	memcpy(to, &message->Head, sizeof(message->Head));
+	if (message->ALength)
+		memcpy(to + sizeof(message->Head), message->A, message->ALength);
+	if (message->BLength)
+		memcpy(to + sizeof(message->Head) + message->ALength, message->B, message->BLength);
+	wire_add(&vi->out, m);
+	return VIP_SUCCESS;
+}
+
+/* The next message to that VI, taken off its wire, when it may come by value. */
+static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
+{
+	uint32_t posted = vi->recv.tail - vi->recv.done;
+	struct message *m;
+
+	if (vi->state != VIP_STATE_CONNECTED || !vi->peer || !can_arrive(vi) || !posted)
+		return false;
+	m = vi->peer->out.head;
+	if (m->goodbye || m->pool || m->len > VIPX_SHORT_MAX)
+		return false;
+	if (posted < net.closest)
+		net.closest = posted;
+	*arrival = (VIPX_ARRIVAL){.ViHandle = vi, .User = vi->user, .RecvQueue = VIP_TRUE, .Length = (VIP_UINT32)m->len};
+	memcpy(arrival->Data, m->data, m->len);
+	unhook(&vi->peer->out);
+	free(m->data);
+	free(m);
+	return true;
+}
+
+VIP_RETURN VipxCQTake(VIP_CQ_HANDLE handle, VIPX_ARRIVAL *arrival)
+{
+	const struct cq *cq = handle;
+	VIP_RETURN result;
+
+	if (cq->head == cq->tail && net.config.brief)
+		for (uint32_t n = 0, start = fake_random(NICS * VIS); n < NICS * VIS; n++) {
+			struct vi *vi = &net.nic[(start + n) % (NICS * VIS) / VIS].vi[(start + n) % VIS];
+
+			if (vi->used && vi->cq == cq && fake_random(2) && take_value(vi, arrival))
+				return VIP_SUCCESS;
+		}
+	result = VipCQDone(handle, &arrival->ViHandle, &arrival->RecvQueue);
+	arrival->Descriptor = NULL;
 	if (result != VIP_SUCCESS)
 		return result;
-	return *recv ? VipRecvDone(*vi, desc) : VipSendDone(*vi, desc);
+	return arrival->RecvQueue ? VipRecvDone(arrival->ViHandle, &arrival->Descriptor) : VipSendDone(arrival->ViHandle, &arrival->Descriptor);
 }
 
 int VipxPoll(VIP_NIC_HANDLE handle)

@@ -11,16 +11,23 @@
 
 enum { PACKETS = 400000 };
 
-static struct nic_packet ring[NIC_RING_SLOTS];
+static struct nic_packet ring[NIC_RING_CELLS];
 static struct nic_ring_head head;
 static struct nic_link tx, rx;
 static uint32_t exact;
+
+/* Packets of all lengths, the long ones seldom. */
+static uint32_t cells_of(uint32_t i)
+{
+	return i % 5 ? 1 : 1 + i / 5 % NIC_PACKET_CELLS;
+}
 
 static void *produce(void *arg)
 {
 	(void)arg;
 	for (uint32_t i = 0; i < PACKETS;) {
-		struct nic_packet *p = nic_link_reserve(&tx, i % 3 ? 0 : NIC_RING_RESERVE);
+		uint32_t cells = cells_of(i);
+		struct nic_packet *p = nic_link_reserve(&tx, cells - 1 + (i % 3 ? 0 : NIC_RING_RESERVE));
 
 		if (!p) {
 			sched_yield();
@@ -31,7 +38,11 @@ static void *produce(void *arg)
 		p->len_flags = i * 3;
 		for (int k = 0; k < NIC_PAYLOAD; k++)
 			p->data[k] = i + k;
-		nic_link_publish(&tx, p);
+		for (uint32_t c = 1; c < cells; c++) {
+			nic_link_more(ring, tx.tx_pos, c)->pos = tx.tx_pos + c;
+			memset(nic_link_more(ring, tx.tx_pos, c)->data, i + c, NIC_PAYLOAD_MORE);
+		}
+		nic_link_publish(&tx, p, cells);
 		i++;
 	}
 	return NULL;
@@ -42,7 +53,7 @@ static void ring_keeps_order(void)
 	pthread_t thread;
 	uint32_t bad = 0;
 
-	tx = (struct nic_link){ .tx = ring, .tx_head = &head.head, .tx_limit = NIC_RING_SLOTS };
+	tx = (struct nic_link){ .tx = ring, .tx_head = &head.head, .tx_limit = NIC_RING_CELLS };
 	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_exact = &exact };
 	pthread_create(&thread, NULL, produce, NULL);
 	for (uint32_t i = 0; i < PACKETS;) {
@@ -55,7 +66,10 @@ static void ring_keeps_order(void)
 		bad += p->op != (uint8_t)i || p->vi != (uint16_t)(i >> 3) || p->len_flags != i * 3;
 		for (int k = 0; k < NIC_PAYLOAD; k++)
 			bad += p->data[k] != (uint8_t)(i + k);
-		nic_link_consume(&rx);
+		for (uint32_t c = 1; c < cells_of(i); c++)
+			for (int k = 0; k < NIC_PAYLOAD_MORE; k++)
+				bad += nic_link_more(ring, rx.rx_pos, c)->data[k] != (uint8_t)(i + c);
+		nic_link_consume(&rx, cells_of(i));
 		i++;
 	}
 	pthread_join(thread, NULL);
@@ -70,7 +84,7 @@ static void ring_wraps(void)
 
 	memset(ring, 0, sizeof(ring));
 	atomic_store(&head.head, UINT32_MAX - 1000);
-	tx = (struct nic_link){ .tx = ring, .tx_head = &head.head, .tx_pos = UINT32_MAX - 1000, .tx_limit = UINT32_MAX - 1000 + NIC_RING_SLOTS };
+	tx = (struct nic_link){ .tx = ring, .tx_head = &head.head, .tx_pos = UINT32_MAX - 1000, .tx_limit = UINT32_MAX - 1000 + NIC_RING_CELLS };
 	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_pos = UINT32_MAX - 1000, .rx_told = UINT32_MAX - 1000, .rx_exact = &exact };
 	pthread_create(&thread, NULL, produce, NULL);
 	for (uint32_t i = 0; i < PACKETS;) {
@@ -82,7 +96,7 @@ static void ring_wraps(void)
 		}
 		if (!CHECK_EQ(p->len_flags, i * 3))
 			exit(1);
-		nic_link_consume(&rx);
+		nic_link_consume(&rx, cells_of(i));
 		i++;
 	}
 	pthread_join(thread, NULL);

@@ -359,16 +359,27 @@ int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
  * call returns: no descriptor, no registration, no completion.  VIP_NOT_DONE: it cannot go now (not connected, sends are
  * outstanding, no room; always at Reliable Reception) and nothing has happened: post a descriptor.
  */
-#define VIPX_SHORT_MAX 48
+#define VIPX_SHORT_MAX 1068
 typedef struct _VIPX_SHORT {
 	VIP_UINT64 Head;
 	const void *A, *B;
 	VIP_UINT32 ALength, BLength;
 } VIPX_SHORT;
 VIP_RETURN VipxSendShort(IN VIP_VI_HANDLE ViHandle, IN const VIPX_SHORT *Message);
-/* VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the codes of the latter, or VIP_NOT_DONE. */
-VIP_RETURN VipxCQNext(IN VIP_CQ_HANDLE CQHandle, OUT VIP_VI_HANDLE *ViHandle, OUT VIP_BOOLEAN *RecvQueue,
-                      OUT VIP_DESCRIPTOR **DescriptorPtr);
+/*
+ * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the
+ * codes of the latter, or VIP_NOT_DONE.  A message of at most VIPX_SHORT_MAX bytes without immediate data may come by value
+ * instead: Descriptor is NULL, Data holds its Length bytes, and the receive that it would have used stays posted.
+ */
+typedef struct _VIPX_ARRIVAL {
+	VIP_DESCRIPTOR *Descriptor; /* NULL: by value */
+	VIP_VI_HANDLE ViHandle;
+	VIP_PVOID User;             /* what VipSetUserData left at the VI */
+	VIP_BOOLEAN RecvQueue;
+	VIP_UINT32 Length;          /* by value: bytes in Data */
+	VIP_UINT64 Data[(VIPX_SHORT_MAX + 7) / 8];
+} VIPX_ARRIVAL;
+VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
 
 /*
  * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands

@@ -32,21 +32,41 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE ViHandle, const VIPX_SHORT *Message)
 	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : err == NIC_NOT_DONE ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
 }
 
-VIP_RETURN VipxCQNext(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE *ViHandle, VIP_BOOLEAN *RecvQueue, VIP_DESCRIPTOR **DescriptorPtr)
+_Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
+
+/* The NIC is looked at only when the queue is empty; what it has may come by value. */
+static inline VIP_RETURN take_next(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
+{
+	bool recv = true;
+	struct vipl_vi *vi = vipl_cq_next(cq, &recv);
+	uint32_t length = 0;
+	uint64_t cookie;
+
+	if (__builtin_expect(!vi, 1)) {
+		length = nic_take(cq->hw, &cq->ring, &cookie, arrival->Data);
+		vi = length ? vipl_vi_lookup((void *)(uintptr_t)cookie) : vipl_cq_next(cq, &recv);
+		if (!vi)
+			return VIP_NOT_DONE;
+	}
+	arrival->ViHandle = (VIP_VI_HANDLE)vipl_handle_of(&vi->object);
+	arrival->User = vi->user;
+	arrival->RecvQueue = recv;
+	if (length) {
+		arrival->Descriptor = NULL;
+		arrival->Length = length;
+		return VIP_SUCCESS;
+	}
+	return vipl_queue_take(vi, recv ? &vi->recv : &vi->send, &arrival->Descriptor);
+}
+
+VIP_RETURN VipxCQTake(VIP_CQ_HANDLE CQHandle, VIPX_ARRIVAL *Arrival)
 {
 	struct vipl_cq *cq = vipl_cq_enter(CQHandle);
-	VIP_RETURN result = VIP_INVALID_PARAMETER;
+	VIP_RETURN result;
 
 	if (__builtin_expect(!cq, 0))
 		return VIP_INVALID_PARAMETER;
-	if (__builtin_expect(ViHandle && RecvQueue && DescriptorPtr, 1)) {
-		result = vipl_cq_take(cq, ViHandle, RecvQueue);
-		if (result == VIP_SUCCESS) {
-			struct vipl_vi *vi = vipl_vi_lookup(*ViHandle); /* vipl_cq_take returned it because it is there */
-
-			result = vipl_queue_take(vi, *RecvQueue ? &vi->recv : &vi->send, DescriptorPtr);
-		}
-	}
+	result = Arrival ? take_next(cq, Arrival) : VIP_INVALID_PARAMETER;
 	vipl_leave(vipl_nic_of(&cq->object));
 	return result;
 }

@@ -88,6 +88,7 @@ static void short_ones_take_no_buffer(void)
 	REQUIRE(open_pair());
 	sent = job_count(A, "cmpi_am");
 	small = job_count(A, "cmpi_am_short");
+	fake_brief(100);
 	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 0, data, CMPI_AM_SHORT), CMPI_OK);
 	CHECK_EQ(cmpi_am_send(job[A].to[B], 0, data, 0, data, CMPI_AM_SHORT + 1), CMPI_OK);
 	CHECK_EQ(job_count(A, "cmpi_am") - sent, 2);

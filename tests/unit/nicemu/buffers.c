@@ -86,9 +86,9 @@ static void surplus_comes_back(void)
 	struct pair p;
 
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
-	receives(&p.b, 1000, 1024);
+	receives(&p.b, 1000, 2048);
 	for (int i = 0; i < 1000; i++) {
-		send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 1024));
+		send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 2048));
 		pair_poll(&p);
 	}
 	CHECK_EQ(status_of(&p.b.desc[999]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
@@ -250,7 +250,7 @@ static void bad_packets_bring_buffers(void)
 		packet->buf.buffer = index;
 		packet->buf.handle = p.b.handle;
 		packet->buf.addr = i % 2 ? 0 : (uintptr_t)p.b.mem;
-		nic_link_publish(link, packet);
+		nic_link_publish(link, packet, 1);
 		link->balance--;
 		pair_poll(&p);
 	}
@@ -278,7 +278,7 @@ static void inline_packets_are_short(void)
 	packet->gen = nic_vi(p.b.nic, p.b.vi)->gen;
 	packet->vi = p.b.vi;
 	packet->len_flags = NIC_INLINE_MAX + 1;
-	nic_link_publish(link, packet);
+	nic_link_publish(link, packet, 1);
 	pair_poll(&p);
 	CHECK(status_of(r) & NIC_ST_DONE);
 	CHECK(status_of(r) & NIC_ST_LENGTH);

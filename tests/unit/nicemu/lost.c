@@ -277,7 +277,7 @@ static void acknowledgements_wait_for_room(void)
 		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem, 64));
 	for (int i = 0; i < N; i++)
 		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem, 8));
-	for (int i = 0; i < NIC_RING_SLOTS - NIC_RING_RESERVE; i++)
+	for (int i = 0; i < NIC_RING_CELLS - NIC_RING_RESERVE; i++)
 		send_desc(&other.b, fill(&p.b, 300 + i, 0, p.b.mem, 8));
 	nic_poll(p.b.nic);
 	nic_poll(p.b.nic);
@@ -405,7 +405,7 @@ static void taken_back_before_the_copy(void)
 static int one_packet(struct end *e, uint32_t from)
 {
 	struct nic_link *link = e->nic->link[from];
-	struct nic_packet *second = &link->rx[(link->rx_pos + 1) & (NIC_RING_SLOTS - 1)];
+	struct nic_packet *second = &link->rx[(link->rx_pos + 1) & (NIC_RING_CELLS - 1)];
 	uint32_t seq = atomic_exchange(&second->seq, 0);
 	int n = nic_poll(e->nic);
 

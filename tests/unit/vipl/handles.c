@@ -110,10 +110,10 @@ static void bad_cq(VIP_CQ_HANDLE cq)
 {
 	VIP_VI_HANDLE vi;
 	VIP_BOOLEAN recv;
-	VIP_DESCRIPTOR *d;
+	VIPX_ARRIVAL arrival;
 
 	BAD(VipDestroyCQ(cq));
-	BAD(VipxCQNext(cq, &vi, &recv, &d));
+	BAD(VipxCQTake(cq, &arrival));
 	BAD(VipResizeCQ(cq, 16));
 	BAD(VipCQDone(cq, &vi, &recv));
 	BAD(VipCQWait(cq, VIP_INFINITE, &vi, &recv));
@@ -259,7 +259,6 @@ static void null_pointers(void)
 	VIP_BOOLEAN s, r;
 	VIP_CQ_HANDLE cq;
 	VIP_VI_HANDLE vi;
-	VIP_DESCRIPTOR *d;
 	VIP_ULONG n = 0;
 
 	BAD(VipOpenNic(NULL, NULL));
@@ -280,9 +279,7 @@ static void null_pointers(void)
 	BAD(VipCreateCQ(o.nic, 16, NULL));
 	BAD(VipCQDone(cq, NULL, &r));
 	BAD(VipCQDone(cq, &vi, NULL));
-	BAD(VipxCQNext(cq, NULL, &r, &d));
-	BAD(VipxCQNext(cq, &vi, NULL, &d));
-	BAD(VipxCQNext(cq, &vi, &r, NULL));
+	BAD(VipxCQTake(cq, NULL));
 	BAD(VipCQWait(cq, 1, NULL, &r));
 	BAD(VipCQWait(cq, 1, &vi, NULL));
 	BAD(VipPostSend(o.a, NULL, o.handle));

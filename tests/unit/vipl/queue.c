@@ -470,32 +470,83 @@ static void cq_next(void)
 {
 	struct one o;
 	VIP_CQ_HANDLE cq;
-	VIP_VI_HANDLE vi;
-	VIP_BOOLEAN recv;
-	VIP_DESCRIPTOR *d;
+	VIPX_ARRIVAL next;
 
 	one_open(&o);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
 	o.a = one_vi(&o, cq, cq);
 	o.b = one_vi(&o, cq, cq);
 	one_connect(&o);
-	VIP(VIP_NOT_DONE, VipxCQNext(cq, &vi, &recv, &d));
-	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 64), o.handle));
-	VIP(VIP_SUCCESS, VipPostSend(o.a, one_desc(&o, 1, 64), o.handle));
+	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 2000), o.handle));
+	VIP(VIP_SUCCESS, VipPostSend(o.a, one_desc(&o, 1, 2000), o.handle));
 	for (unsigned i = 0; i < 2; i++) {
 		VIP_RETURN result;
 
-		while ((result = VipxCQNext(cq, &vi, &recv, &d)) == VIP_NOT_DONE)
+		while ((result = VipxCQTake(cq, &next)) == VIP_NOT_DONE)
 			;
 		VIP(VIP_SUCCESS, result);
-		CHECK(vi == (recv ? o.b : o.a));
-		CHECK(d == (VIP_DESCRIPTOR *)(void *)(o.mem + (recv ? 0 : 64)));
+		CHECK(next.ViHandle == (next.RecvQueue ? o.b : o.a));
+		CHECK(next.Descriptor == (VIP_DESCRIPTOR *)(void *)(o.mem + (next.RecvQueue ? 0 : 64)));
 	}
-	VIP(VIP_NOT_DONE, VipxCQNext(cq, &vi, &recv, &d));
+	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 64), o.handle));
 	VIP(VIP_SUCCESS, VipDisconnect(o.b));
-	VIP(VIP_DESCRIPTOR_ERROR, VipxCQNext(cq, &vi, &recv, &d));
-	CHECK(vi == o.b && recv && d == (VIP_DESCRIPTOR *)(void *)o.mem);
+	VIP(VIP_DESCRIPTOR_ERROR, VipxCQTake(cq, &next));
+	CHECK(next.ViHandle == o.b && next.RecvQueue && next.Descriptor == (VIP_DESCRIPTOR *)(void *)o.mem);
+	one_close(&o);
+}
+
+/* Short messages sent inside the command come by value: the receive stays posted, and takes the first that cannot. */
+static void by_value(void)
+{
+	static const unsigned lengths[] = { 8, 9, 40, 48, 49, 108, 109, 500, VIPX_SHORT_MAX };
+	VIPX_SHORT m = { .Head = 0x0807060504030201 };
+	uint8_t data[VIPX_SHORT_MAX];
+	VIPX_ARRIVAL next;
+	VIP_CQ_HANDLE cq;
+	struct one o;
+
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
+	o.a = one_vi(&o, NULL, cq);
+	o.b = one_vi(&o, NULL, cq);
+	VIP(VIP_SUCCESS, VipSetUserData(o.b, &o));
+	one_connect(&o);
+	for (unsigned i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7 + 1);
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 2000), o.handle));
+	for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		m.A = data;
+		m.ALength = (lengths[i] - 8) / 3;
+		m.B = data + m.ALength;
+		m.BLength = lengths[i] - 8 - m.ALength;
+		VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+		VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+		CHECK(!next.Descriptor && next.ViHandle == o.b && next.User == &o && next.RecvQueue);
+		CHECK_EQ(next.Length, lengths[i]);
+		CHECK_EQ(next.Data[0], m.Head);
+		CHECK(memcmp(&next.Data[1], data, lengths[i] - 8) == 0);
+	}
+	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
+	/* What another call has brought in has taken its receive; what comes after that stays behind it. */
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 2, 2000), o.handle));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	CHECK(VipxPoll(o.nic) > 0);
+	m.Head++;
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	CHECK(next.Descriptor == (VIP_DESCRIPTOR *)(void *)o.mem && next.Descriptor->CS.Length == VIPX_SHORT_MAX);
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	CHECK(!next.Descriptor && next.Data[0] == m.Head);
+	/* Without a receive it is no message, by value or not. */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	CHECK(VipxPoll(o.nic) > 0);
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	CHECK(next.Descriptor == (VIP_DESCRIPTOR *)(void *)(o.mem + 2 * ONE_DESC));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
+	VIP(VIP_NOT_DONE, VipxSendShort(o.a, &m));
 	one_close(&o);
 }
 
@@ -546,6 +597,7 @@ int main(void)
 	CASE(cq_resizing);
 	CASE(cq_overflow);
 	CASE(cq_next);
+	CASE(by_value);
 	CASE(cq_of_the_dead);
 	return check_done();
 }
