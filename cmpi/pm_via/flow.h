@@ -160,8 +160,7 @@ static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_he
 	proc->local_credit = (uint16_t)(proc->local_credit + by_value);
 	if (via_unlikely(proc->special))
 		via_flow_special(proc, header);
-	if (!by_value)
-		via_flow_replace(proc);
+	via_flow_replace(proc); /* also after one by value: the first packet of a peer asks for more receives */
 	return via_flow_credit(proc, header);
 }
 

@@ -10,6 +10,7 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/util/copy.h"
 
+enum { PATIENCE = 64 };
 enum step { STEP_DONE, STEP_AGAIN, STEP_WAIT, STEP_ERROR };
 
 /* What one descriptor asks for, checked. */
@@ -432,6 +433,22 @@ static nic_noinline void fill_short(struct nic_link *link, struct nic_packet *p,
 	fill(&f, msg->b, msg->blen);
 }
 
+/*
+ * The link is full, and the peer is most often just reading it: what a few looks cost is less than the other way.  When
+ * they were in vain, the next message looks half as often.
+ */
+static nic_noinline struct nic_packet *await_room(struct nic_link *link, uint32_t cells)
+{
+	struct nic_packet *p = NULL;
+
+	for (uint32_t n = link->patience; n && !p; n--) {
+		nic_cpu_relax();
+		p = nic_link_reserve(link, NIC_RING_RESERVE + cells - 1);
+	}
+	link->patience = p ? PATIENCE : link->patience / 2 + (link->patience == 0);
+	return p;
+}
+
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
@@ -444,7 +461,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
 		return NIC_NOT_DONE;
 	p = room_for(nic, ctx, link, cells);
-	if (nic_unlikely(!p))
+	if (nic_unlikely(!p && !(p = await_room(link, cells))))
 		return NIC_NOT_DONE;
 	memcpy(p->data, &msg->head, sizeof(msg->head));
 	if (cells == 1) {

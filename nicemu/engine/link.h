@@ -42,6 +42,7 @@ struct nic_link {
 	bool lost;
 	bool resync;                      /* waiting disconnects did not fit: the peer must look for itself */
 	struct nic_slot *slot;            /* the peer's area */
+	uint32_t patience;                /* looks that a short message spends on a full ring */
 	uint32_t sys_head, sys_tail;
 	struct nic_sysmsg sys[NIC_SYS_WAITING];
 };
@@ -78,7 +79,7 @@ static inline void nic_link_publish(struct nic_link *link, struct nic_packet *pa
 static inline void nic_link_own(struct nic_link *link, uint32_t cells)
 {
 	for (uint32_t i = 1; i < cells; i++)
-		__builtin_prefetch(nic_link_more(link->tx, link->tx_pos, i), 1);
+		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
 }
 
 /* The packet that has arrived next, or NULL. */

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-	NIC_RING_CELLS = 256, /* a power of two */
+	NIC_RING_CELLS = 512, /* a power of two */
 	NIC_RING_LAZY = 32,   /* cells between two publications of `head` */
 	NIC_RING_RESERVE = 4, /* cells that data leaves free for system messages */
 	NIC_PAYLOAD = 48,     /* in the first cell of a packet */

@@ -624,7 +624,7 @@ static void parameters(void)
 	fake_param("prepost_rendezvous_extra", rendezvous_extra);
 	fake_param("prepost_threshold", fake_random(6));
 	fake_param("credit_preserve", 1 + fake_random(8));
-	fake_param("credit_notify_threshold", 1 + fake_random(4));
+	fake_param("credit_notify_threshold", 1 + fake_random(fake_random(2) ? 4 : 16));
 	fake_param("dynamic_credit_threshold", 1 + fake_random(20));
 	fake_param("backlog_max", 1 + fake_random(10));
 	fake_param("dreg_entries", 8 + fake_random(20));

@@ -1059,7 +1059,7 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE handle, VIPX_ARRIVAL *arrival)
 		for (uint32_t n = 0, start = fake_random(NICS * VIS); n < NICS * VIS; n++) {
 			struct vi *vi = &net.nic[(start + n) % (NICS * VIS) / VIS].vi[(start + n) % VIS];
 
-			if (vi->used && vi->cq == cq && fake_random(2) && take_value(vi, arrival))
+			if (vi->used && vi->cq == cq && fake_random(100) < net.config.brief && take_value(vi, arrival))
 				return VIP_SUCCESS;
 		}
 	result = VipCQDone(handle, &arrival->ViHandle, &arrival->RecvQueue);
