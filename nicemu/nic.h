@@ -181,16 +181,22 @@ struct nic_short {
 	uint32_t alen, blen;
 };
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg);
+/* The same for a message of more bytes that lies in a taken buffer, from `data` on: NIC_OK, and the buffer has changed hands. */
+int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len);
 /* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
 int nic_poll(struct nic *nic);
 /*
- * Receives a short message by value: as nic_poll, but when the next thing on a link is a message of at most NIC_INLINE_MAX
- * bytes, without immediate data and not at Reliable Reception, for a VI whose receives complete on `cq`, and `cq` is empty,
- * then it is copied to `data` (NIC_INLINE_MAX bytes), *cookie names its VI and its length is returned.  The receive at the
- * head of the queue must be there and be good for the message, as for any other; but it stays posted, and there is no
- * completion.  Otherwise 0, and what has arrived is in the queues.  Hot.
+ * Receives a message by value: as nic_poll, but when the next thing on a link is a message of one packet, without immediate
+ * data and not at Reliable Reception, for a VI whose receives complete on `cq`, and `cq` is empty, then its length is
+ * returned and `out` filled.  The receive at the head of the queue must be there and be good for the message, as for any
+ * other; but it stays posted, and there is no completion.  Otherwise 0, and what has arrived is in the queues.  Hot.
  */
-uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data);
+struct nic_taken {
+	uint64_t cookie; /* of the VI */
+	void *buffer;    /* NULL: the message is in `data`; else it lies there, in a buffer that is now the consumer's */
+	void *data;      /* in: room for NIC_INLINE_MAX bytes */
+};
+uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 

@@ -138,6 +138,9 @@ int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len)
 		err = CMPI_TRANSPORT;
 	} else if (len <= CMPI_AM_SHORT && send_short(proc, tag, payload(v), len, NULL, 0)) {
 		via_packet_drop(proc->cmpi, v);
+	} else if (len > CMPI_AM_SHORT && via_flow_given(proc, VIA_PKT_AM | tag << 8, via_vbuf_packet(v), len + HEADER)) {
+		VIA_COUNT(proc->cmpi, am);
+		via_vbuf_give(proc->cmpi, v);
 	} else {
 		if (via_unlikely(len <= SMALL && am->len > SMALL))
 			shrink(proc->cmpi, v, len);
@@ -156,24 +159,34 @@ void cmpi_am_abort(struct cmpi_am *am)
 	via_unlock(am->proc->cmpi);
 }
 
+/* Data that the caller has in two pieces, by way of a vbuf or a buffer. */
+static int send_long(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	int err = CMPI_OK;
+	struct via_vbuf *v = take(proc, hlen + len, &err);
+
+	if (via_unlikely(!v))
+		return err;
+	via_copy(payload(v), hdr, hlen);
+	via_copy(payload(v) + hlen, data, len);
+	if (hlen + len > SMALL && via_flow_given(proc, VIA_PKT_AM | tag << 8, via_vbuf_packet(v), hlen + len + HEADER)) {
+		VIA_COUNT(proc->cmpi, am);
+		via_vbuf_give(proc->cmpi, v);
+		return CMPI_OK;
+	}
+	send(proc, v, tag);
+	return CMPI_OK;
+}
+
 int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
-	struct via_vbuf *v;
 	int err = CMPI_OK;
 
 	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
 		return CMPI_PARAMETER;
 	via_lock(proc->cmpi);
-	if (via_likely(hlen + len <= CMPI_AM_SHORT && send_short(proc, tag, hdr, hlen, data, len))) {
-		via_unlock(proc->cmpi);
-		return CMPI_OK;
-	}
-	v = take(proc, hlen + len, &err);
-	if (via_likely(v != NULL)) {
-		via_copy(payload(v), hdr, hlen);
-		via_copy(payload(v) + hlen, data, len);
-		send(proc, v, tag);
-	}
+	if (via_unlikely(hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
+		err = send_long(proc, tag, hdr, hlen, data, len);
 	via_unlock(proc->cmpi);
 	return err;
 }

@@ -117,6 +117,23 @@ static inline bool via_flow_short(struct cmpi_proc *proc, uint32_t type_tag, con
 	return true;
 }
 
+/* The same for a packet in a pool buffer, room for its header at the front; true: the buffer is gone. */
+static inline bool via_flow_given(struct cmpi_proc *proc, uint32_t type_tag, void *buffer, size_t len)
+{
+	uint32_t credit = via_header_credit(proc);
+	uint64_t word = via_header_word(proc, type_tag, proc->next_out, credit);
+
+	if (via_unlikely(!proc->remote_credit || proc->sends_posted))
+		return false;
+	memcpy(buffer, &word, sizeof(word));
+	if (via_unlikely(VipxSendBuffer(proc->vi, buffer, len) != VIP_SUCCESS))
+		return false;
+	via_header_told(proc, credit);
+	proc->next_out++;
+	proc->remote_credit--;
+	return true;
+}
+
 /* ---- arrivals ------------------------------------------------------------------------------------------------------ */
 
 /* A receive has completed, well or not: it is off the accounts, and the connection is owed one unless it has more than its own. */

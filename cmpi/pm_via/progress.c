@@ -148,12 +148,14 @@ static __attribute__((noinline)) bool live(struct cmpi_proc *proc)
 }
 
 /* A packet by value: no vbuf, no receive used up. */
-static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, size_t len)
+static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, void *buffer, size_t len)
 {
 	struct via_header header;
 
+	if (buffer)
+		data = buffer;
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
-		return;
+		goto out;
 	memcpy(&header, data, sizeof(header));
 	if (via_likely(header.type == VIA_PKT_AM && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
 		am(c, proc, header.tag, data, len);
@@ -161,6 +163,9 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, 
 		broken(proc, header.type, len);
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
+out:
+	if (buffer)
+		VipxGiveBuffer(c->nic, buffer);
 }
 
 /* A receive has completed on a connection that is not simply connected; true: it carries a packet to be handled. */
@@ -207,7 +212,7 @@ static inline int packets(struct cmpi *c, bool *empty)
 		if (arrival.Descriptor)
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
 		else if (via_likely(result == VIP_SUCCESS))
-			value(c, arrival.User, (uint8_t *)arrival.Data, arrival.Length);
+			value(c, arrival.User, (uint8_t *)arrival.Data, arrival.Buffer, arrival.Length);
 	}
 	c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
 	*empty = false;

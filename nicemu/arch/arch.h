@@ -11,6 +11,7 @@
 
 struct nic;
 struct nic_cq;
+struct nic_taken;
 struct nic_desc;
 struct nic_link;
 struct nic_seg;
@@ -41,7 +42,7 @@ struct nic_pipe {
 	const char *name;
 	int (*pass)(struct nic *nic); /* one bounded pass over everything; returns what moved */
 	/* nic_take, where a message may be handed over by value; NULL: every message takes its receive */
-	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data);
+	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 };
 
 struct nic_arch {

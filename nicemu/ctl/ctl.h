@@ -126,8 +126,8 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc);
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget); /* first: what peek returned */
-uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, uint64_t *cookie,
-                     void *data); /* nic_take for that packet; 0: not this one */
+uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq,
+                     struct nic_taken *out); /* nic_take for that packet; 0: not this one */
 int nic_rx_drain(struct nic *nic, struct nic_link *link);
 void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */

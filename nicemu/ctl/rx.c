@@ -583,29 +583,53 @@ static inline uint32_t cells_of(const struct nic_packet *p)
 	return nic_likely(p->op != NIC_OP_SEND || len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
 }
 
-/*
- * By value: a short message for a VI that is up, with a good receive at the head, and nothing before it that the consumer
- * has not seen.  Returns its length; 0: not this one.
- */
-uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, uint64_t *cookie,
-                     void *data)
+/* What a message in a buffer brings; false: it is no good one. */
+static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32_t len, void **out, uint32_t *index)
 {
-	uint32_t len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells;
+	uint64_t where = p->buf.addr;
+
+	*index = p->buf.buffer;
+	if (nic_unlikely(*index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE || len > NIC_BUFFER_SIZE - where))
+		return false;
+	*out = nic_buffer(nic, *index) + where;
+	return true;
+}
+
+/*
+ * By value: a message of one packet for a VI that is up, with a good receive at the head, and nothing before it that the
+ * consumer has not seen.  Returns its length; 0: not this one.
+ */
+uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, struct nic_taken *out)
+{
+	uint32_t op = p->op, len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1, index;
 	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
 	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
 
 	/* No flags: len is the length.  An empty message is none of these, having nothing to hand over. */
-	if (nic_unlikely(p->op != NIC_OP_SEND || len - 1 >= NIC_INLINE_MAX || nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->gen != p->gen ||
-	                 ctx->peer_slot != link->peer || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) ||
-	                 ctx->rx_head == ctx->rx_tail || ctx->rx_bad || ctx->rx_skip || (len > e->room && !(e->control & NIC_CTL_POOL))))
+	if (nic_unlikely((op != NIC_OP_SEND && op != NIC_OP_SEND_BUF) || len - 1 >= NIC_BUFFER_SIZE || nic_vi_state(ctx) != NIC_VI_CONNECTED ||
+	                 ctx->gen != p->gen || ctx->peer_slot != link->peer || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) ||
+	                 ctx->rx_head == ctx->rx_tail || ctx->rx_bad || ctx->rx_skip || ctx->rx_done ||
+	                 (len > e->room && !(e->control & NIC_CTL_POOL))))
 		return 0;
-	cells = nic_packet_cells(len);
-	nic_link_take(link, cells);
-	collect(link, p, cells, data);
+	out->buffer = NULL;
+	if (nic_likely(op == NIC_OP_SEND)) {
+		if (nic_unlikely(len > NIC_INLINE_MAX))
+			return 0;
+		cells = nic_packet_cells(len);
+		nic_link_take(link, cells);
+		collect(link, p, cells, out->data);
+	} else {
+		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !buffer_of(nic, p, len, &out->buffer, &index)))
+			return 0;
+		nic_link_take(link, 1);
+		link->balance++;
+	}
 	nic_link_consume(link, cells);
 	nic_count(nic, packets_received, 1);
 	nic_count(nic, recv_short, 1);
-	*cookie = ctx->cookie;
+	out->cookie = ctx->cookie;
+	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+		nic_buffer_balance(nic, link);
 	return len;
 }
 

@@ -479,6 +479,29 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	return NIC_OK;
 }
 
+int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
+	struct nic_packet *p;
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || off >= sizeof(nic->map->buffer) ||
+	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer ||
+	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
+		return NIC_NOT_DONE;
+	p = room(nic, ctx, link);
+	if (nic_unlikely(!p))
+		return NIC_NOT_DONE;
+	put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
+	head(p, ctx, NIC_OP_SEND_BUF, len, 0);
+	publish(nic, link, p);
+	link->balance--;
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_given, len);
+	return NIC_OK;
+}
+
 /* ---- RDMA -------------------------------------------------------------------------------------------------------- */
 
 /* Refused by the target's table: an unreliable VI does not tell. */
@@ -725,7 +748,7 @@ int nic_poll(struct nic *nic)
 	return nic->engine->poll(nic);
 }
 
-uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data)
+uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
 {
-	return nic->engine->take(nic, cq, cookie, data);
+	return nic->engine->take(nic, cq, out);
 }

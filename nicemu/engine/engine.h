@@ -10,11 +10,12 @@
 
 struct nic;
 struct nic_cq;
+struct nic_taken;
 
 struct nic_engine {
 	const char *name;
 	int (*poll)(struct nic *nic); /* the host calls; one bounded pass, returns what moved */
-	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data); /* likewise; see nic_take */
+	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out); /* likewise; see nic_take */
 };
 
 const struct nic_engine *nic_engine_find(const char *name);

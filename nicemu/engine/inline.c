@@ -16,7 +16,7 @@ static int poll_inline(struct nic *nic)
 	return nic->arch->pipe->pass(nic);
 }
 
-static uint32_t take_inline(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data)
+static uint32_t take_inline(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
 {
 	const struct nic_pipe *pipe = nic->arch->pipe;
 
@@ -24,7 +24,7 @@ static uint32_t take_inline(struct nic *nic, const struct nic_cq *cq, uint64_t *
 		poll_inline(nic);
 		return 0;
 	}
-	return pipe->take(nic, cq, cookie, data);
+	return pipe->take(nic, cq, out);
 }
 
 const struct nic_engine nic_engine_inline = { .name = "inline", .poll = poll_inline, .take = take_inline };

@@ -53,7 +53,7 @@ static int pass(struct nic *nic)
 }
 
 /* As pass, until there is a message to hand over.  Each link comes first in its turn. */
-static uint32_t take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie, void *data)
+static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
 {
 	uint32_t n = nic->nactive, i = nic->next, len;
 
@@ -68,7 +68,7 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, uint64_t *cookie,
 		link = nic->active[i];
 		p = nic_link_peek(link);
 		if (p) {
-			len = nic_rx_take(nic, link, p, cq, cookie, data);
+			len = nic_rx_take(nic, link, p, cq, out);
 			if (nic_likely(len)) {
 				nic->next = i + 1;
 				return len;

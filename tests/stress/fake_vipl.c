@@ -1005,6 +1005,33 @@ VIP_RETURN VipSetUserData(VIP_VI_HANDLE handle, VIP_PVOID user)
 	return VIP_SUCCESS;
 }
 
+/* May a message leave by command alone? */
+static bool brief_now(const struct vi *vi)
+{
+	return vi->used && vi->state == VIP_STATE_CONNECTED && vi->peer && vi->send.done == vi->send.tail &&
+	       fake_random(100) < net.config.brief;
+}
+
+VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE handle, VIP_PVOID data, VIP_ULONG len)
+{
+	struct vi *vi = handle;
+	struct buffer *buffer = buffer_of(data);
+	struct message *m;
+
+	if (!buffer || buffer->owner != vi->nic || (uint8_t *)data + len > buffer->bytes + VIPX_BUFFER_SIZE)
+		violate("a buffer is sent that is not this process's");
+	if (len <= 48 || !brief_now(vi))
+		return VIP_NOT_DONE;
+	m = calloc(1, sizeof(*m));
+	m->pool = true;
+	m->len = len;
+	m->data = data;
+	buffer->owner = NULL;
+	buffer->out = true;
+	wire_add(&vi->out, m);
+	return VIP_SUCCESS;
+}
+
 VIP_RETURN VipxSendShort(VIP_VI_HANDLE handle, const VIPX_SHORT *message)
 {
 	size_t len = sizeof(message->Head) + message->ALength + message->BLength;
@@ -1014,8 +1041,7 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE handle, const VIPX_SHORT *message)
 
 	if (len > VIPX_SHORT_MAX)
 		violate("a short message of %zu bytes", len);
-	if (!vi->used || vi->state != VIP_STATE_CONNECTED || !vi->peer || vi->send.done != vi->send.tail ||
-	    fake_random(100) >= net.config.brief)
+	if (!brief_now(vi))
 		return VIP_NOT_DONE;
 	m = calloc(1, sizeof(*m));
 	m->len = len;
@@ -1038,14 +1064,20 @@ static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
 	if (vi->state != VIP_STATE_CONNECTED || !vi->peer || !can_arrive(vi) || !posted)
 		return false;
 	m = vi->peer->out.head;
-	if (m->goodbye || m->pool || m->len > VIPX_SHORT_MAX)
+	if (m->goodbye || (!m->pool && m->len > VIPX_SHORT_MAX) || (m->pool && m->len <= 48))
 		return false;
 	if (posted < net.closest)
 		net.closest = posted;
 	*arrival = (VIPX_ARRIVAL){.ViHandle = vi, .User = vi->user, .RecvQueue = VIP_TRUE, .Length = (VIP_UINT32)m->len};
-	memcpy(arrival->Data, m->data, m->len);
 	unhook(&vi->peer->out);
-	free(m->data);
+	if (m->pool) {
+		arrival->Buffer = m->data;
+		buffer_of(m->data)->owner = vi->nic;
+		buffer_of(m->data)->out = false;
+	} else {
+		memcpy(arrival->Data, m->data, m->len);
+		free(m->data);
+	}
 	free(m);
 	return true;
 }

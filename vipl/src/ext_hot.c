@@ -32,6 +32,18 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE ViHandle, const VIPX_SHORT *Message)
 	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : err == NIC_NOT_DONE ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
 }
 
+VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Length)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	int err;
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	err = nic_send_given(vi->hw, vi->number, Data, (uint32_t)(Length < UINT32_MAX ? Length : UINT32_MAX));
+	vipl_leave(vipl_nic_of(&vi->object));
+	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
 
 /* The NIC is looked at only when the queue is empty; what it has may come by value. */
@@ -39,12 +51,12 @@ static inline VIP_RETURN take_next(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
 {
 	bool recv = true;
 	struct vipl_vi *vi = vipl_cq_next(cq, &recv);
+	struct nic_taken taken = { .data = arrival->Data };
 	uint32_t length = 0;
-	uint64_t cookie;
 
 	if (__builtin_expect(!vi, 1)) {
-		length = nic_take(cq->hw, &cq->ring, &cookie, arrival->Data);
-		vi = length ? vipl_vi_lookup((void *)(uintptr_t)cookie) : vipl_cq_next(cq, &recv);
+		length = nic_take(cq->hw, &cq->ring, &taken);
+		vi = length ? vipl_vi_lookup((void *)(uintptr_t)taken.cookie) : vipl_cq_next(cq, &recv);
 		if (!vi)
 			return VIP_NOT_DONE;
 	}
@@ -54,6 +66,7 @@ static inline VIP_RETURN take_next(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
 	if (length) {
 		arrival->Descriptor = NULL;
 		arrival->Length = length;
+		arrival->Buffer = taken.buffer;
 		return VIP_SUCCESS;
 	}
 	return vipl_queue_take(vi, recv ? &vi->recv : &vi->send, &arrival->Descriptor);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data through the NIC: every path (inline, buffer, given buffer, pull, RDMA in one step and through buffers). */
+#include "nicemu/mem/slot.h"
 #include "tests/unit/nicemu/pair.h"
 
 static const uint32_t sizes[] = { 0, 1, 2, 7, 8, 15, 16, 31, 33, 47, 48, 49, 64, 100, 1000, 8191, 8320, 8321, 16383, 16384, 16640, 65536,
@@ -304,6 +305,7 @@ static void order_without_cma(void)
 /* Messages inside the command: every split of every length, in order with descriptors, refused when they cannot go. */
 static void short_commands(void)
 {
+	enum { FULL = NIC_RING_CELLS + 30 };
 	struct nic_short m;
 	struct pair p;
 	uint8_t data[NIC_INLINE_MAX];
@@ -335,17 +337,17 @@ static void short_commands(void)
 	m.blen = 0;
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
 	/* Behind what is queued it must not go: the link is filled first. */
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < FULL + 10; i++)
 		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + 64 * i, 64));
-	for (int i = 0; i < 290; i++)
+	for (int i = 0; i < FULL; i++)
 		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem, 16));
 	m.alen = m.blen = 0;
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
 	pair_poll(&p);
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
 	pair_poll(&p);
-	CHECK_EQ(p.b.desc[289].length, 16);
-	CHECK_EQ(p.b.desc[290].length, 8);
+	CHECK_EQ(p.b.desc[FULL - 1].length, 16);
+	CHECK_EQ(p.b.desc[FULL].length, 8);
 	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
 	pair_close(&p);
