@@ -6,6 +6,11 @@
 BTL_HELP = btl_qnix/help-mpi-btl-qnix.txt
 EXTRA_DIST += $(BTL_HELP)
 
+# For packages of Open MPI 5.0 that lack them; configure decides.
+EXTRA_DIST += \
+	btl_qnix/lacking/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
+	btl_qnix/lacking/opal/mca/threads/pthreads/threads_pthreads_threads.h
+
 if HAVE_OMPI
 
 component_LTLIBRARIES = btl_qnix/mca_btl_qnix.la

@@ -82,9 +82,15 @@ AC_DEFUN([QNIX_OMPI_BTL], [
   OMPI_LIBS="$OMPI_LIBS$qnix_ompi_rpath -lopen-pal"
 
   qnix_save_CPPFLAGS=$CPPFLAGS qnix_save_CFLAGS=$CFLAGS qnix_save_LIBS=$LIBS
-  CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
   CFLAGS="$CFLAGS $QNIX_CFLAGS -Wno-error"
-  LIBS="$OMPI_LIBS $LIBS"
+  QNIX_OMPI_THREADS
+  for qnix_dir in $qnix_ompi_incdirs; do
+    AS_IF([test -f "$qnix_dir/opal/mca/pmix/pmix-internal.h" || test -f "$qnix_dir/openmpi/opal/mca/pmix/pmix-internal.h"],
+      [QNIX_OMPI_PMIX
+       break])
+  done
+  CPPFLAGS="$qnix_save_CPPFLAGS $OMPI_CPPFLAGS"
+  LIBS="$OMPI_LIBS $qnix_save_LIBS"
   AC_MSG_CHECKING([for opal/mca/btl/btl.h and libopen-pal])
   AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include "opal_config.h"
       #include "opal/mca/btl/btl.h"
@@ -99,8 +105,68 @@ AC_DEFUN([QNIX_OMPI_BTL], [
 
   AS_CASE([$qnix_btl_version],
     [310], [qnix_btl_text="3.1.0 (BTL_VERSION 310)"],
-    [330], [qnix_btl_text="3.3.0 (BTL_VERSION 330)"; OMPI_LIBS="$OMPI_LIBS -lpmix"],
+    [330], [qnix_btl_text="3.3.0 (BTL_VERSION 330)"],
     ['' | unknown], [qnix_btl_text=unknown],
     [qnix_btl_text="BTL_VERSION $qnix_btl_version, not tried with this version of qnix"
      AC_MSG_WARN([Open MPI's BTL interface is version $qnix_btl_version; qnix knows 310 and 330])])
+])
+
+# Packages of Open MPI 5.0 (Debian 13's) leave out the headers that say what a
+# mutex is. btl_qnix/lacking/ says it for pthreads, if the size is the library's.
+AC_DEFUN([QNIX_OMPI_THREADS], [
+  CPPFLAGS="$qnix_save_CPPFLAGS $OMPI_CPPFLAGS"
+  LIBS="$OMPI_LIBS $qnix_save_LIBS"
+  AC_MSG_CHECKING([whether the headers of Open MPI are all there])
+  AC_PREPROC_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
+      #ifdef MCA_threads_mutex_base_include_HEADER
+      #include MCA_threads_mutex_base_include_HEADER
+      #endif]])],
+    [AC_MSG_RESULT([yes])],
+    [qnix_lacking="-isystem `cd "$srcdir" && pwd`/btl_qnix/lacking"
+     OMPI_CPPFLAGS="$OMPI_CPPFLAGS $qnix_lacking"
+     CPPFLAGS="$CPPFLAGS $qnix_lacking"
+     AC_RUN_IFELSE([AC_LANG_PROGRAM([[#include "opal_config.h"
+         #include "opal/class/opal_object.h"
+         #include "opal/mca/threads/mutex.h"]],
+         [[return opal_mutex_t_class.cls_sizeof != sizeof(opal_mutex_t);]])],
+       [AC_MSG_RESULT([no, those for threads come from btl_qnix/lacking])],
+       [AC_MSG_RESULT([no])
+        QNIX_OMPI_MISSING([the headers opal/mca/threads/pthreads/*.h of Open MPI])],
+       [AC_MSG_RESULT([no, those for threads come from btl_qnix/lacking])])])
+])
+
+# Since 5.0 Open MPI's headers include pmix.h, which may be a package of its own.
+AC_DEFUN([QNIX_OMPI_PMIX], [
+  AC_ARG_WITH([pmix],
+    [AS_HELP_STRING([--with-pmix=DIR], [where PMIx is, for Open MPI 5.0 @<:@beside it, or as pkg-config says@:>@])],
+    [], [with_pmix=yes])
+  qnix_pmix_cppflags= qnix_pmix_libs=-lpmix
+  AS_CASE([$with_pmix],
+    [yes | no],
+    [for qnix_dir in $qnix_ompi_incdirs; do
+       AS_IF([test -f "$qnix_dir/pmix.h"], [qnix_pmix_cppflags=" "])
+     done
+     for qnix_dir in $qnix_ompi_libdirs; do
+       # Debian's place, near where its Open MPI is.
+       for qnix_try in "$qnix_dir" "$qnix_dir/.." "$qnix_dir/../.."; do
+         AS_IF([test -z "$qnix_pmix_cppflags" && test -f "$qnix_try/pmix2/include/pmix.h"],
+           [qnix_pmix_cppflags="-isystem `cd "$qnix_try/pmix2/include" && pwd`"])
+       done
+     done
+     AS_IF([test -z "$qnix_pmix_cppflags" && test -n "$PKG_CONFIG" && $PKG_CONFIG --exists pmix],
+       [qnix_pmix_cppflags=`$PKG_CONFIG --cflags-only-I pmix | $SED 's/-I */-isystem /g'`
+        qnix_pmix_libs=`$PKG_CONFIG --libs pmix`])],
+    [qnix_pmix_cppflags="-isystem $with_pmix/include"
+     qnix_pmix_libs="-L$with_pmix/lib -Wl,-rpath,$with_pmix/lib -lpmix"])
+  OMPI_CPPFLAGS="$OMPI_CPPFLAGS $qnix_pmix_cppflags"
+  OMPI_LIBS="$OMPI_LIBS $qnix_pmix_libs"
+  CPPFLAGS="$qnix_save_CPPFLAGS $OMPI_CPPFLAGS"
+  LIBS="$OMPI_LIBS $qnix_save_LIBS"
+  AC_MSG_CHECKING([for pmix.h and libpmix])
+  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include "opal_config.h"
+      #include "opal/mca/pmix/pmix-internal.h"]], [[PMIx_Initialized();]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     QNIX_MISSING([the headers of PMIx (pmix.h), which those of Open MPI 5.0 include], [libpmix-dev],
+       [--with-pmix=DIR])])
 ])
