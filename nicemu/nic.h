@@ -193,8 +193,8 @@ int nic_poll(struct nic *nic);
  */
 struct nic_taken {
 	uint64_t cookie; /* of the VI */
-	void *buffer;    /* NULL: the message is in `data`; else it lies there, in a buffer that is now the consumer's */
-	void *data;      /* in: room for NIC_INLINE_MAX bytes */
+	void *data;      /* in: room for NIC_INLINE_MAX bytes; out: where the message is, there or in a buffer of the pool */
+	void *buffer;    /* that buffer, the consumer's from now on; NULL: none */
 };
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 

@@ -148,12 +148,12 @@ static __attribute__((noinline)) bool live(struct cmpi_proc *proc)
 }
 
 /* A packet by value: no vbuf, no receive used up. */
-static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, void *buffer, size_t len)
+static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
 {
+	uint8_t *data = arrival->Message;
+	uint32_t len = arrival->Length;
 	struct via_header header;
 
-	if (buffer)
-		data = buffer;
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
 		goto out;
 	memcpy(&header, data, sizeof(header));
@@ -164,8 +164,8 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, 
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
 out:
-	if (buffer)
-		VipxGiveBuffer(c->nic, buffer);
+	if (arrival->Buffer)
+		VipxGiveBuffer(c->nic, arrival->Buffer);
 }
 
 /* A receive has completed on a connection that is not simply connected; true: it carries a packet to be handled. */
@@ -212,11 +212,27 @@ static inline int packets(struct cmpi *c, bool *empty)
 		if (arrival.Descriptor)
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
 		else if (via_likely(result == VIP_SUCCESS))
-			value(c, arrival.User, (uint8_t *)arrival.Data, arrival.Buffer, arrival.Length);
+			value(c, arrival.User, &arrival);
 	}
 	c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
 	*empty = false;
 	return (int)n;
+}
+
+/* What is left to do besides packets; n things were done before. */
+static __attribute__((noinline)) int chores(struct cmpi *c, int n, bool empty)
+{
+	if (n == 0 && c->recent)
+		via_flow_idle(c);
+	if (c->sending)
+		n += via_send_reap(c);
+	while (c->flow && via_flow_run(c))
+		n++;
+	if (c->done)
+		n += via_completion_run(c);
+	if (c->lost)
+		n += via_conn_report(c, empty);
+	return n;
 }
 
 static inline int pass(struct cmpi *c)
@@ -224,18 +240,11 @@ static inline int pass(struct cmpi *c)
 	bool empty;
 	int n = packets(c, &empty);
 
-	if (n == 0 && c->recent)
-		via_flow_idle(c);
-	if (c->sending)
-		n += via_send_reap(c);
 	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))
 		n += via_conn_progress(c);
-	while (via_unlikely(c->flow != NULL) && via_flow_run(c))
-		n++;
-	if (via_unlikely(c->done != NULL))
-		n += via_completion_run(c);
-	if (via_unlikely(c->lost != NULL))
-		n += via_conn_report(c, empty);
+	/* One branch for what is mostly not there. */
+	if (via_unlikely((uintptr_t)c->recent | (uintptr_t)c->sending | (uintptr_t)c->flow | (uintptr_t)c->done | (uintptr_t)c->lost))
+		n = chores(c, n, empty);
 	return n;
 }
 

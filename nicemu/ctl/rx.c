@@ -584,14 +584,14 @@ static inline uint32_t cells_of(const struct nic_packet *p)
 }
 
 /* What a message in a buffer brings; false: it is no good one. */
-static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32_t len, void **out, uint32_t *index)
+static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32_t len, struct nic_taken *out)
 {
 	uint64_t where = p->buf.addr;
+	uint32_t index = p->buf.buffer;
 
-	*index = p->buf.buffer;
-	if (nic_unlikely(*index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE || len > NIC_BUFFER_SIZE - where))
+	if (nic_unlikely(index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE || len > NIC_BUFFER_SIZE - where))
 		return false;
-	*out = nic_buffer(nic, *index) + where;
+	out->data = out->buffer = nic_buffer(nic, index) + where;
 	return true;
 }
 
@@ -601,7 +601,7 @@ static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32
  */
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, struct nic_taken *out)
 {
-	uint32_t op = p->op, len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1, index;
+	uint32_t op = p->op, len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1;
 	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
 	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
 
@@ -611,15 +611,15 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 	                 ctx->rx_head == ctx->rx_tail || ctx->rx_bad || ctx->rx_skip || ctx->rx_done ||
 	                 (len > e->room && !(e->control & NIC_CTL_POOL))))
 		return 0;
-	out->buffer = NULL;
 	if (nic_likely(op == NIC_OP_SEND)) {
 		if (nic_unlikely(len > NIC_INLINE_MAX))
 			return 0;
 		cells = nic_packet_cells(len);
 		nic_link_take(link, cells);
 		collect(link, p, cells, out->data);
+		out->buffer = NULL;
 	} else {
-		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !buffer_of(nic, p, len, &out->buffer, &index)))
+		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !buffer_of(nic, p, len, out)))
 			return 0;
 		nic_link_take(link, 1);
 		link->balance++;

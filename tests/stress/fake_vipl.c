@@ -1071,10 +1071,11 @@ static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
 	*arrival = (VIPX_ARRIVAL){.ViHandle = vi, .User = vi->user, .RecvQueue = VIP_TRUE, .Length = (VIP_UINT32)m->len};
 	unhook(&vi->peer->out);
 	if (m->pool) {
-		arrival->Buffer = m->data;
+		arrival->Message = arrival->Buffer = m->data;
 		buffer_of(m->data)->owner = vi->nic;
 		buffer_of(m->data)->out = false;
 	} else {
+		arrival->Message = arrival->Data;
 		memcpy(arrival->Data, m->data, m->len);
 		free(m->data);
 	}

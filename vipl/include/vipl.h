@@ -371,16 +371,16 @@ VIP_RETURN VipxSendBuffer(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Data, IN VIP_U
 /*
  * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the
  * codes of the latter, or VIP_NOT_DONE.  A message without immediate data may come by value instead: Descriptor is NULL,
- * Length its length, and the receive that it would have used stays posted.  It is in Data, or, when Buffer is not NULL (only
- * where the receive has VIP_CONTROL_POOL), at Buffer, in a pool buffer that is now the caller's.
+ * Message and Length say where it is, and the receive that it would have used stays posted.  It is in Data, or, when Buffer
+ * is not NULL (only where the receive has VIP_CONTROL_POOL), in that pool buffer, which is now the caller's.
  */
 typedef struct _VIPX_ARRIVAL {
-	VIP_DESCRIPTOR *Descriptor; /* NULL: by value */
 	VIP_VI_HANDLE ViHandle;
+	VIP_PVOID Message, Buffer;  /* by value */
+	VIP_DESCRIPTOR *Descriptor; /* NULL: by value */
 	VIP_PVOID User;             /* what VipSetUserData left at the VI */
 	VIP_BOOLEAN RecvQueue;
 	VIP_UINT32 Length;          /* by value */
-	VIP_PVOID Buffer;           /* by value */
 	VIP_UINT64 Data[(VIPX_SHORT_MAX + 7) / 8];
 } VIPX_ARRIVAL;
 VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);

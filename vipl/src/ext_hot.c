@@ -45,31 +45,40 @@ VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Leng
 }
 
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
+_Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
+               offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&
+               offsetof(VIPX_ARRIVAL, Buffer) == offsetof(struct nic_taken, buffer), "the NIC fills in the first three");
+
+/* There are entries in the queue: the oldest one of a VI that still exists, and its descriptor. */
+static __attribute__((noinline)) VIP_RETURN take_entry(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
+{
+	bool recv = true;
+	struct vipl_vi *vi = vipl_cq_next(cq, &recv);
+
+	if (!vi)
+		return VIP_NOT_DONE;
+	arrival->ViHandle = (VIP_VI_HANDLE)vipl_handle_of(&vi->object);
+	arrival->User = vi->user;
+	arrival->RecvQueue = recv;
+	return vipl_queue_take(vi, recv ? &vi->recv : &vi->send, &arrival->Descriptor);
+}
 
 /* The NIC is looked at only when the queue is empty; what it has may come by value. */
 static inline VIP_RETURN take_next(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
 {
-	bool recv = true;
-	struct vipl_vi *vi = vipl_cq_next(cq, &recv);
-	struct nic_taken taken = { .data = arrival->Data };
-	uint32_t length = 0;
+	struct vipl_vi *vi;
 
-	if (__builtin_expect(!vi, 1)) {
-		length = nic_take(cq->hw, &cq->ring, &taken);
-		vi = length ? vipl_vi_lookup((void *)(uintptr_t)taken.cookie) : vipl_cq_next(cq, &recv);
-		if (!vi)
-			return VIP_NOT_DONE;
-	}
-	arrival->ViHandle = (VIP_VI_HANDLE)vipl_handle_of(&vi->object);
-	arrival->User = vi->user;
-	arrival->RecvQueue = recv;
-	if (length) {
-		arrival->Descriptor = NULL;
-		arrival->Length = length;
-		arrival->Buffer = taken.buffer;
-		return VIP_SUCCESS;
-	}
-	return vipl_queue_take(vi, recv ? &vi->recv : &vi->send, &arrival->Descriptor);
+	if (__builtin_expect(nic_cq_any(&cq->ring), 0))
+		return take_entry(cq, arrival);
+	arrival->Message = arrival->Data;
+	arrival->Length = nic_take(cq->hw, &cq->ring, (struct nic_taken *)(void *)arrival);
+	if (!arrival->Length)
+		return nic_cq_any(&cq->ring) ? take_entry(cq, arrival) : VIP_NOT_DONE;
+	vi = vipl_vi_lookup(arrival->ViHandle);
+	arrival->User = __builtin_expect(vi != NULL, 1) ? vi->user : NULL;
+	arrival->RecvQueue = VIP_TRUE;
+	arrival->Descriptor = NULL;
+	return VIP_SUCCESS;
 }
 
 VIP_RETURN VipxCQTake(VIP_CQ_HANDLE CQHandle, VIPX_ARRIVAL *Arrival)
@@ -79,7 +88,7 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE CQHandle, VIPX_ARRIVAL *Arrival)
 
 	if (__builtin_expect(!cq, 0))
 		return VIP_INVALID_PARAMETER;
-	result = Arrival ? take_next(cq, Arrival) : VIP_INVALID_PARAMETER;
+	result = __builtin_expect(Arrival != NULL, 1) ? take_next(cq, Arrival) : VIP_INVALID_PARAMETER;
 	vipl_leave(vipl_nic_of(&cq->object));
 	return result;
 }
