@@ -30,9 +30,11 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/ctl/ctl.h \
 	nicemu/ctl/driver.c \
 	nicemu/ctl/mem.c \
+	nicemu/ctl/rdma.c \
 	nicemu/ctl/rx.c \
 	nicemu/ctl/sysmsg.c \
 	nicemu/ctl/tx.c \
+	nicemu/ctl/tx.h \
 	nicemu/ctl/vi.c \
 	nicemu/strat/flow_push.c \
 	nicemu/strat/pipe_linear.c \

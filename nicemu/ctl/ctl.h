@@ -121,7 +121,7 @@ void nic_buffer_release(struct nic *nic);          /* all in hand go back to the
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
 
-/* tx.c, rx.c, sysmsg.c */
+/* tx.c, rx.c, rdma.c, sysmsg.c */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
@@ -132,6 +132,10 @@ int nic_rx_drain(struct nic *nic, struct nic_link *link);
 void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */
 void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);
+/* rdma.c, for packets that rx.c takes from a link; `p` is foreign memory, what stands beside it was copied from it */
+bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len); /* false: refused */
+void nic_rdma_request(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t len);
+void nic_rdma_part(struct nic *nic, uint32_t vi, uint64_t offset, uint32_t index, uint32_t len, uint32_t flags);
 void nic_sys_ack(struct nic *nic, uint32_t vi, uint32_t count); /* now or later; count 0: what is owed */
 void nic_sys_disconnect(struct nic *nic, uint32_t vi, uint32_t error);
 int nic_sys_run(struct nic *nic, struct nic_link *link); /* what had to wait */

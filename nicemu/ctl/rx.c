@@ -363,15 +363,9 @@ static nic_noinline void deliver_pull(struct nic *nic, const struct arrival *a)
 
 static nic_noinline void write_buffer(struct nic *nic, const struct arrival *a, uint32_t index)
 {
-	uint64_t addr = a->p->buf.addr;
-
-	if (!nic_remote_check(nic->slot, a->vi, addr, a->len, a->p->buf.handle, NIC_MEM_RDMA_WRITE)) {
-		nic_count(nic, protection_errors, 1);
+	if (!nic_rdma_place(nic, a->vi, a->p, index, a->len))
 		reject(nic, a, NIC_ST_RDMA_PROT, NIC_EV_RDMAW_PROT);
-		return;
-	}
-	nic_copy(nic_host(addr), nic_buffer(nic, index), a->len);
-	if (!(a->flags & NIC_PF_MORE))
+	else if (!(a->flags & NIC_PF_MORE))
 		acknowledge(nic, a);
 }
 
@@ -381,60 +375,6 @@ static nic_noinline void write_imm(struct nic *nic, const struct arrival *a)
 		return;
 	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_REMOTE_RDMA_WRITE), a->len, a->imm);
 	acknowledge(nic, a);
-}
-
-static nic_noinline void read_request(struct nic *nic, const struct arrival *a)
-{
-	struct nic_vi_ctx *ctx = a->ctx;
-	uint64_t addr = a->p->read.addr;
-	uint32_t handle = a->p->read.handle;
-
-	if (ctx->read_left || !a->len) {
-		nic_count(nic, bad_packets, 1);
-		return;
-	}
-	/* The right to read is looked at when the answer is made, part by part. */
-	ctx->read_addr = addr;
-	ctx->read_handle = handle;
-	ctx->read_done = 0;
-	ctx->read_left = a->len;
-	nic_vi_schedule(nic, a->vi);
-}
-
-/* Puts a part of the answer into the segments of the read at the head of the send queue. */
-static nic_noinline void read_part(struct nic *nic, const struct arrival *a, uint32_t index, uint64_t offset)
-{
-	struct nic_vi_ctx *ctx = a->ctx;
-	struct nic_txe *t = &nic->slot->txq[a->vi][ctx->tx_head & (NIC_TXQ - 1)];
-	struct iovec to[NIC_DESC_SEGS_MAX];
-	struct nic_rxe e;
-	struct nic_desc *desc;
-	unsigned n;
-	uint32_t at = 0;
-
-	if (ctx->tx_head == ctx->tx_next || !(t->flags & NIC_TXE_READ)) {
-		nic_count(nic, bad_packets, 1);
-		return;
-	}
-	desc = nic_host(t->desc);
-	if ((a->flags & NIC_PF_ERROR) || offset != t->done || a->len > desc->length - t->done) {
-		nic_tx_acknowledge(nic, a->vi, 1, NIC_ST_RDMA_PROT);
-		if (ctx->reliability != NIC_UNRELIABLE)
-			nic_vi_fail(nic, a->vi, NIC_EV_NONE, 0);
-		return;
-	}
-	/* The data segments behind the address segment, checked when the request was sent. */
-	e.desc = (uintptr_t)&desc->seg[1] - offsetof(struct nic_desc, seg);
-	e.nseg = desc->nseg - 1;
-	n = pieces(&e, t->done, a->len, to);
-	for (unsigned i = 0; i < n; i++) {
-		nic_copy(to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
-		at += to[i].iov_len;
-	}
-	t->done += a->len;
-	if (!(a->flags & NIC_PF_MORE))
-		nic_tx_acknowledge(nic, a->vi, 1, t->done == desc->length ? 0 : NIC_ST_PARTIAL);
-	nic_vi_schedule(nic, a->vi);
 }
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
@@ -459,7 +399,7 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 
 	if (nic_unlikely(index >= NIC_POOL_BUFFERS)) {
 		if (a->op == NIC_OP_READ_BUF && (a->flags & NIC_PF_ERROR) && a->ctx)
-			read_part(nic, a, 0, where);
+			nic_rdma_part(nic, a->vi, where, 0, a->len, a->flags);
 		else
 			nic_count(nic, bad_packets, 1);
 		return;
@@ -474,7 +414,7 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 	else if (a->op == NIC_OP_WRITE_BUF)
 		write_buffer(nic, a, index);
 	else if (a->op == NIC_OP_READ_BUF)
-		read_part(nic, a, index, where);
+		nic_rdma_part(nic, a->vi, where, index, a->len, a->flags);
 	else if (nic_likely(where + a->len <= NIC_BUFFER_SIZE && where <= NIC_BUFFER_SIZE))
 		taken = deliver_buffer(nic, a, index, where);
 	else
@@ -531,7 +471,7 @@ static void dispatch(struct nic *nic, struct arrival *a)
 		write_imm(nic, a);
 		break;
 	case NIC_OP_READ_REQ:
-		read_request(nic, a);
+		nic_rdma_request(nic, a->vi, a->p, a->len);
 		break;
 	case NIC_OP_ACK:
 		nic_tx_acknowledge(nic, a->vi, a->len, 0);

@@ -7,21 +7,10 @@
  * place in `done` and goes on when the link has room again.
  */
 #include "nicemu/ctl/ctl.h"
-#include "nicemu/engine/dma.h"
+#include "nicemu/ctl/tx.h"
 #include "nicemu/util/copy.h"
 
 enum { PATIENCE = 64 };
-enum step { STEP_DONE, STEP_AGAIN, STEP_WAIT, STEP_ERROR };
-
-/* What one descriptor asks for, checked. */
-struct work {
-	struct nic_desc *desc;
-	const struct nic_seg *seg; /* data segments */
-	uint32_t nseg, total;
-	uint32_t op;      /* NIC_CTL_* */
-	uint32_t control;
-};
-
 /* ---- completion -------------------------------------------------------------------------------------------------- */
 
 static nic_cold void release_buffer(struct nic *nic, const struct nic_desc *desc)
@@ -101,29 +90,6 @@ static uint32_t check_pool(const struct nic *nic, const struct nic_seg *seg)
 	return 0;
 }
 
-/* Local pieces of bytes [from, from + len) of the message; 0: a segment is not ours to read or write. */
-static unsigned pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
-{
-	unsigned n = 0;
-
-	for (uint32_t i = 0; i < w->nseg && len; i++) {
-		uint64_t room = w->seg[i].length, part;
-
-		if (from >= room) {
-			from -= room;
-			continue;
-		}
-		part = room - from < len ? room - from : len;
-		out[n].iov_base = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], from, part);
-		if (!out[n].iov_base)
-			return 0;
-		out[n++].iov_len = part;
-		from = 0;
-		len -= part;
-	}
-	return n;
-}
-
 static bool gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint32_t len, uint8_t *to)
 {
 	uint32_t at = 0;
@@ -148,7 +114,7 @@ static bool gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct w
 	return true;
 }
 
-static nic_cold enum step refuse(struct nic *nic, struct nic_txe *e, uint32_t error)
+nic_cold enum step nic_tx_refuse(struct nic *nic, struct nic_txe *e, uint32_t error)
 {
 	if (error & (NIC_ST_PROTECTION | NIC_ST_RDMA_PROT))
 		nic_count(nic, protection_errors, 1);
@@ -264,7 +230,7 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 		const void *from = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length);
 
 		if (nic_unlikely(!from && w->seg[i].length))
-			return refuse(nic, e, NIC_ST_PROTECTION);
+			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 		fill(&f, from, w->seg[i].length);
 	}
 	head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
@@ -303,7 +269,7 @@ static enum step send_part(struct nic *nic, const struct nic_vi_ctx *ctx, struct
 		return STEP_AGAIN;
 	if (!gather(nic, ctx, w, e->done, len, nic_buffer(nic, index))) {
 		nic_buffer_give(nic, index);
-		return refuse(nic, e, NIC_ST_PROTECTION);
+		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	}
 	p->buf.buffer = index;
 	p->buf.handle = op == NIC_OP_WRITE_BUF ? w->desc->seg[0].handle : 0;
@@ -317,8 +283,8 @@ static enum step send_part(struct nic *nic, const struct nic_vi_ctx *ctx, struct
 	return len < left ? STEP_AGAIN : flags & NIC_PF_ACK ? STEP_WAIT : STEP_DONE;
 }
 
-static nic_noinline enum step send_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
-                            enum nic_op op, uint32_t flags)
+nic_noinline enum step nic_tx_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
+                                   enum nic_op op, uint32_t flags)
 {
 	enum step step;
 	uint64_t before;
@@ -345,7 +311,7 @@ static nic_noinline enum step send_pull(struct nic *nic, const struct nic_vi_ctx
 	p->pull.pad = 0;
 	for (uint32_t i = 0; i < w->nseg; i++) {
 		if (!nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length))
-			return refuse(nic, e, NIC_ST_PROTECTION);
+			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 		p->pull.run[i].addr = w->seg[i].addr;
 		p->pull.run[i].len = w->seg[i].length;
 	}
@@ -367,7 +333,7 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 		uint32_t error = check_pool(nic, w->seg);
 
 		if (nic_unlikely(error))
-			return refuse(nic, e, error);
+			return nic_tx_refuse(nic, e, error);
 		if (w->total > NIC_PAYLOAD)
 			return send_given(nic, ctx, link, e, w);
 	}
@@ -375,7 +341,7 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 		return send_inline(nic, ctx, link, e, w);
 	if (w->total >= nic->arch->pull_min && w->nseg <= 2 && e->done == 0 && peer_pulls(nic, link))
 		return send_pull(nic, ctx, link, e, w);
-	return send_parts(nic, ctx, link, e, w, NIC_OP_SEND_BUF, message_flags(ctx, w));
+	return nic_tx_parts(nic, ctx, link, e, w, NIC_OP_SEND_BUF, message_flags(ctx, w));
 }
 
 /*
@@ -502,160 +468,6 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	return NIC_OK;
 }
 
-/* ---- RDMA -------------------------------------------------------------------------------------------------------- */
-
-/* Refused by the target's table: an unreliable VI does not tell. */
-static nic_noinline enum step rdma_refused(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e, const struct work *w)
-{
-	if (ctx->reliability == NIC_UNRELIABLE && w->op == NIC_CTL_RDMA_WRITE) {
-		nic_count(nic, protection_errors, 1);
-		e->done = w->total;
-		return STEP_DONE;
-	}
-	return refuse(nic, e, NIC_ST_RDMA_PROT);
-}
-
-/* The notification of a write with immediate data; its data is in place or ahead on the link. */
-static enum step write_imm(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
-                           struct nic_packet *p, uint32_t ack)
-{
-	uint32_t flags = message_flags(ctx, w) | ack;
-
-	head(p, ctx, NIC_OP_WRITE_IMM, w->total | flags, w->desc->imm);
-	publish(nic, link, p);
-	return finish(e, w, flags);
-}
-
-/*
- * Without one-step copies: packets, then the notification in a packet of its own.  Complete when the data are in place, at both
- * reliable levels, as they are when copied in one step: who reads or writes remote memory relies on it.
- */
-static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
-{
-	bool imm = w->control & NIC_CTL_IMMEDIATE;
-	uint32_t ack = ctx->reliability == NIC_UNRELIABLE ? 0 : NIC_PF_ACK;
-	struct nic_packet *p;
-	enum step step = STEP_DONE;
-
-	if (e->done < w->total)
-		step = send_parts(nic, ctx, link, e, w, NIC_OP_WRITE_BUF, imm ? 0 : ack);
-	if (step != STEP_DONE || !imm)
-		return step;
-	p = room(nic, ctx, link);
-	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
-}
-
-static nic_noinline enum step do_write(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
-{
-	const struct nic_seg *remote = &w->desc->seg[0];
-	struct iovec local[NIC_DESC_SEGS_MAX];
-	struct nic_packet *p = NULL;
-	unsigned n;
-
-	if (e->done == 0 && w->total &&
-	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
-		return rdma_refused(nic, ctx, e, w);
-	if (!link->cma)
-		return write_parts(nic, ctx, link, e, w);
-	if (w->control & NIC_CTL_IMMEDIATE) {
-		p = room(nic, ctx, link);
-		if (!p)
-			return STEP_AGAIN;
-	}
-	n = pieces(nic, ctx, w, 0, w->total, local);
-	if (n == 0 && w->total)
-		return refuse(nic, e, NIC_ST_PROTECTION);
-	switch (w->total ? nic_dma_write(link, local, n, remote->addr, w->total) : NIC_DMA_OK) {
-	case NIC_DMA_OK:
-		nic_count(nic, bytes_write, w->total);
-		break;
-	case NIC_DMA_FAULT:
-		return refuse(nic, e, NIC_ST_RDMA_PROT);
-	case NIC_DMA_GONE:
-		return refuse(nic, e, NIC_ST_TRANSPORT);
-	}
-	e->done = w->total;
-	return p ? write_imm(nic, ctx, link, e, w, p, 0) : STEP_DONE;
-}
-
-static nic_noinline enum step read_request(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
-{
-	struct nic_packet *p;
-
-	if (ctx->tx_head != ctx->tx_next) /* one at a time, and alone: its answer must not overtake acknowledgements */
-		return STEP_AGAIN;
-	p = room(nic, ctx, link);
-	if (!p)
-		return STEP_AGAIN;
-	p->read.addr = w->desc->seg[0].addr;
-	p->read.handle = w->desc->seg[0].handle;
-	p->read.pad = 0;
-	head(p, ctx, NIC_OP_READ_REQ, w->total, 0);
-	publish(nic, link, p);
-	e->done = 0;
-	e->flags |= NIC_TXE_READ;
-	return STEP_WAIT;
-}
-
-static nic_noinline enum step do_read(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
-{
-	const struct nic_seg *remote = &w->desc->seg[0];
-	struct iovec local[NIC_DESC_SEGS_MAX];
-	unsigned n;
-
-	if (!w->total)
-		return STEP_DONE;
-	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_READ))
-		return rdma_refused(nic, ctx, e, w);
-	n = pieces(nic, ctx, w, 0, w->total, local);
-	if (n == 0)
-		return refuse(nic, e, NIC_ST_PROTECTION);
-	if (!link->cma)
-		return read_request(nic, ctx, link, e, w);
-	switch (nic_dma_read(link, local, n, remote->addr, w->total)) {
-	case NIC_DMA_FAULT:
-		return refuse(nic, e, NIC_ST_RDMA_PROT);
-	case NIC_DMA_GONE:
-		return refuse(nic, e, NIC_ST_TRANSPORT);
-	case NIC_DMA_OK:
-		break;
-	}
-	nic_count(nic, bytes_read, w->total);
-	e->done = w->total;
-	return STEP_DONE;
-}
-
-/* The answer to a peer's RDMA read, part by part.  True: something moved. */
-static nic_noinline bool answer_read(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_link *link)
-{
-	uint32_t len = ctx->read_left < NIC_BUFFER_SIZE ? ctx->read_left : NIC_BUFFER_SIZE, index;
-	struct nic_packet *p = room(nic, ctx, link);
-
-	if (!p || !nic_buffer_take(nic, &index))
-		return false;
-	if (!nic_remote_check(nic->slot, (uint32_t)(ctx - nic->slot->vi), ctx->read_addr, len, ctx->read_handle, NIC_MEM_RDMA_READ)) {
-		/* deregistered meanwhile */
-		nic_buffer_give(nic, index);
-		head(p, ctx, NIC_OP_READ_BUF, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
-		p->buf.buffer = UINT32_MAX;
-		ctx->read_left = 0;
-		publish(nic, link, p);
-		return true;
-	}
-	nic_copy(nic_buffer(nic, index), nic_host(ctx->read_addr), len);
-	p->buf.buffer = index;
-	p->buf.handle = 0;
-	p->buf.addr = ctx->read_done;
-	head(p, ctx, NIC_OP_READ_BUF, len | (len < ctx->read_left ? NIC_PF_MORE : 0), 0);
-	publish(nic, link, p);
-	link->balance--;
-	ctx->read_addr += len;
-	ctx->read_done += len;
-	ctx->read_left -= len;
-	nic_count(nic, bytes_read_buffer, len);
-	return true;
-}
-
 /* ---- the queue --------------------------------------------------------------------------------------------------- */
 
 static enum step execute(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e)
@@ -665,10 +477,10 @@ static enum step execute(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 	uint32_t error = check(ctx, nic_host(e->desc), &w);
 
 	if (nic_unlikely(error))
-		return refuse(nic, e, error);
+		return nic_tx_refuse(nic, e, error);
 	if (nic_likely(w.op == NIC_CTL_SEND))
 		return do_send(nic, ctx, link, e, &w);
-	return w.op == NIC_CTL_RDMA_WRITE ? do_write(nic, ctx, link, e, &w) : do_read(nic, ctx, link, e, &w);
+	return w.op == NIC_CTL_RDMA_WRITE ? nic_rdma_write(nic, ctx, link, e, &w) : nic_rdma_read(nic, ctx, link, e, &w);
 }
 
 /* A descriptor in error on a reliable VI stops its queue; the status tells why, an event only that the peer is gone. */
@@ -698,7 +510,7 @@ int nic_tx_run(struct nic *nic, uint32_t vi, int budget)
 		nic_sys_ack(nic, vi, 0);
 		moved += ctx->acks_owed == 0;
 	}
-	while (nic_unlikely(ctx->read_left) && moved < budget && answer_read(nic, ctx, nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)]))
+	while (nic_unlikely(ctx->read_left) && moved < budget && nic_rdma_answer(nic, ctx, nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)]))
 		moved++;
 	while (moved < budget && ctx->tx_next != ctx->tx_tail && !reading(nic, vi, ctx)) {
 		struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_next & (NIC_TXQ - 1)];
