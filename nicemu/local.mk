@@ -15,6 +15,7 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/util/log.h \
 	nicemu/util/params.def \
 	nicemu/mem/card.h \
+	nicemu/mem/claim.h \
 	nicemu/mem/conn.h \
 	nicemu/mem/cq.h \
 	nicemu/mem/desc.h \

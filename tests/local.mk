@@ -46,6 +46,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
 	tests/unit/nicemu/lost \
+	tests/unit/nicemu/shared \
 	tests/unit/nicemu/transfer \
 	tests/unit/vipl/format \
 	tests/unit/vipl/handles \
@@ -65,6 +66,7 @@ PLAIN_TESTS = \
 	tests/stress/credits \
 	tests/stress/death \
 	tests/stress/link \
+	tests/stress/shared \
 	tests/fuzz/link \
 	tests/fuzz/text
 
@@ -101,7 +103,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/link tests/func/vipl_threads tests/func/vipl_clients
+TSAN_TESTS = tests/stress/link tests/stress/shared tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
 

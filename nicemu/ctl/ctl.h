@@ -33,6 +33,7 @@ struct nic {
 	uint32_t nactive;             /* links to poll */
 	uint32_t next;                /* active link that nic_take looks at first */
 	uint32_t npending;            /* VIs with work in the send queue */
+	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
 	uint32_t polls;               /* passes since the last look after a peer */
 	uint32_t watched;             /* active link looked after last */
 	uint32_t balance_limit;       /* surplus of buffers that starts a return */
@@ -124,6 +125,7 @@ void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplu
 /* tx.c, rx.c, rdma.c, sysmsg.c */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
+void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error); /* of a descriptor that its peer was asked to help with */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget); /* first: what peek returned */
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq,
@@ -134,8 +136,12 @@ void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has co
 void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);
 /* rdma.c, for packets that rx.c takes from a link; `p` is foreign memory, what stands beside it was copied from it */
 bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len); /* false: refused */
-void nic_rdma_request(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t len);
-void nic_rdma_part(struct nic *nic, uint32_t vi, uint64_t offset, uint32_t index, uint32_t len, uint32_t flags);
+void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len);
+void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len, uint32_t flags);
+int nic_rdma_run(struct nic *nic);                    /* one pass over what both ends work on */
+void nic_rdma_revoke(struct nic *nic, uint32_t vi);   /* nobody but its owner touches the memory of the VI's descriptors after this */
+void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a);
+void nic_rdma_forget(struct nic *nic, const struct nic_link *link); /* the link goes */
 void nic_sys_ack(struct nic *nic, uint32_t vi, uint32_t count); /* now or later; count 0: what is owed */
 void nic_sys_disconnect(struct nic *nic, uint32_t vi, uint32_t error);
 int nic_sys_run(struct nic *nic, struct nic_link *link); /* what had to wait */

@@ -74,6 +74,7 @@ static void clean_slot(struct nic *nic, uint32_t me)
 		if (i == me || nic_load_relaxed(&other->epoch) == 0)
 			continue;
 		nic_card_zero(nic->card, other->ring[me], sizeof(other->ring[me]));
+		nic_card_zero(nic->card, &other->claims[me], sizeof(other->claims[me]));
 		nic_card_poke(nic->card, &other->ring_head[me], &start, sizeof(start)); /* nobody has a link with this slot */
 	}
 	for (uint32_t w = 0; w < NIC_MAX_SLOTS / 64; w++) {
@@ -183,6 +184,7 @@ static void link_drop(struct nic *nic, struct nic_link *link)
 			break;
 		}
 	nic->link[link->peer] = NULL;
+	nic_rdma_forget(nic, link);
 	if (link->balance < 0)
 		nic->buffer_taken += link->balance; /* the peer has them, or whoever cleans up after it */
 	set_bit(nic->slot->pulls, link->peer, false);
@@ -200,9 +202,12 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 		return NULL;
 	memset(link, 0, sizeof(*link));
 	if (!nic_card_writable(nic->card, slot->ring[nic->me], sizeof(slot->ring[0])) ||
+	    !nic_card_writable(nic->card, &slot->claims[nic->me], sizeof(slot->claims[0])) ||
 	    !nic_card_writable(nic->card, slot->listen, NIC_CONN_TABLES) ||
 	    !nic_card_reserve(nic->card, slot->ring[nic->me], sizeof(slot->ring[0])) ||
-	    !nic_card_reserve(nic->card, nic->slot->ring[peer], sizeof(slot->ring[0]))) {
+	    !nic_card_reserve(nic->card, nic->slot->ring[peer], sizeof(slot->ring[0])) ||
+	    !nic_card_reserve(nic->card, &slot->claims[nic->me], sizeof(slot->claims[0])) ||
+	    !nic_card_reserve(nic->card, &nic->slot->claims[peer], sizeof(slot->claims[0]))) {
 		free(link);
 		return NULL;
 	}
@@ -213,6 +218,9 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	*link->rx_exact = 0;
+	link->asked = &nic->slot->claims[peer];
+	link->asking = &slot->claims[nic->me];
+	link->ask_head = link->ask_tail = 1; /* no claim has id 0 */
 	link->peer = peer;
 	link->epoch = epoch;
 	link->slot = slot;
@@ -303,7 +311,6 @@ static void forget_work(struct nic_vi_ctx *ctx)
 	ctx->tx_head = ctx->tx_next = ctx->tx_tail;
 	ctx->rx_head = ctx->rx_tail;
 	ctx->tx_spilled = ctx->rx_spilled = ctx->rx_bad = 0;
-	ctx->read_left = 0;
 	ctx->send_cq = ctx->recv_cq = 0;
 }
 
@@ -312,6 +319,7 @@ void nic_driver_deregister(struct nic *nic)
 	nic_conn_forget(nic);
 	for (uint32_t vi = 0; vi < nic->vi_used; vi++)
 		if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_FREE) {
+			nic_rdma_revoke(nic, vi);
 			forget_work(nic_vi(nic, vi));
 			nic_disconnect(nic, vi);
 		}

@@ -1,12 +1,39 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Control program: remote memory.  RDMA descriptors of a send queue, which tx.c hands over one by one, and what the NIC at
- * the other end has to do for them.
+ * the other end does for them.
+ *
+ * There are three ways, and `how` chooses:
+ *   alone   this NIC copies everything, in one step, while the descriptor is posted (cross-memory attach);
+ *   halves  this NIC copies the first half, the NIC at the other end the second one, at the same time;
+ *   stream  of a read: the other NIC sends the data in buffers, this one takes them out.  Two copies, but both ends are at
+ *           work, and no system call.
+ * For the last two the other NIC is *asked*: a packet names a claim (mem/claim.h), the descriptor waits.  Of what the other
+ * one has not claimed when it has shown no sign of life for a number of passes, nothing is left to it: this NIC closes the
+ * claim and does the rest alone.  Until the other one looks at the requests that it has been sent it is not asked again.
+ *
+ * Protection.  Each NIC asks its own table about its own memory, at the time of the copy; the initiator looks at the
+ * target's as well before it touches anything there.  A NIC that copies into or out of the process that asked it has been
+ * given that address by the process itself, and does so only between its claim and its word that it is done.
+ *
+ * Order.  Requests are served first in, first out, and claims are closed from the newest to the oldest, so what the other
+ * NIC does is always the front of the queue.  The rest is done in order, when all before it is complete.  With that, two
+ * writes to the same place end as they were posted (nic_rdma_write delays one that could not); sends, immediate data and
+ * reads wait for the writes before them (`fenced` in tx.c).
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/util/copy.h"
+
+enum {
+	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
+	WINDOW = 48,        /* packets of a stream on the link at once: more would fall out of the caches */
+	MUTUAL = 128,       /* so many requests after one of the peer.s, it counts as busy as this side */
+	PARTS_PASS = 16,    /* of streams to one peer, per pass */
+	PART_MIN = 2048, PART_MAX = 8192,
+	PAGE = 4096,
+};
 
 /* Local pieces of bytes [from, from + len) of the message; 0: a segment is not ours to read or write. */
 static unsigned pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
@@ -65,7 +92,212 @@ static uint32_t message_flags(const struct nic_vi_ctx *ctx, const struct work *w
 	return (w->control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0) | (ctx->reliability == NIC_RELIABLE_RECEPTION ? NIC_PF_ACK : 0);
 }
 
-/* ---- the initiator ----------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+static struct nic_link *link_of(const struct nic *nic, uint32_t vi)
+{
+	return nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+}
+
+static struct nic_claim *asked(const struct nic_link *link, uint32_t id)
+{
+	return &link->asked->claim[id % NIC_CLAIMS];
+}
+
+static struct nic_txe *entry(const struct nic *nic, const struct nic_ask *a)
+{
+	return &nic->slot->txq[a->vi][a->pos & (NIC_TXQ - 1)];
+}
+
+/* The descriptor again; it was checked when it was executed. */
+static void reread(const struct nic_txe *e, struct work *w)
+{
+	struct nic_desc *desc = nic_host(e->desc);
+
+	*w = (struct work){ .desc = desc, .seg = desc->seg + 1, .nseg = desc->nseg - 1u, .total = desc->length,
+		.op = desc->control & NIC_CTL_OP_MASK, .control = desc->control };
+}
+
+/* Of the only transfer, small ones: both ends are soon at work.  Of many, large ones: fewer packets. */
+static uint32_t part_of(uint32_t total)
+{
+	uint32_t part = (total / 4 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1);
+
+	return part < PART_MIN ? PART_MIN : part > PART_MAX ? PART_MAX : part;
+}
+
+/* Where the second half begins: on a page of this process, so that two copies never meet in one; 0: too short for that. */
+static uint32_t half_of(const struct work *w)
+{
+	uint64_t addr = w->seg[0].addr, at = (addr + w->total / 2 + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+
+	return at - addr < w->total ? (uint32_t)(at - addr) : 0;
+}
+
+/* Has the peer looked at nothing since it was found absent? */
+static bool absent(struct nic_link *link)
+{
+	if (nic_likely(!link->absent))
+		return false;
+	link->absent = nic_load_relaxed(&link->asked->seen) == link->absent_seen; /* a hint: any recent value will do */
+	return link->absent;
+}
+
+static bool peer_pulls(const struct nic *nic, const struct nic_link *link)
+{
+	/* Acquire: pairs with the peer's setting of the bit; it never goes back while the link is up. */
+	return nic_load_acquire(&link->slot->pulls[nic->me / 64]) >> (nic->me % 64) & 1;
+}
+
+enum how { ALONE, HALVES, STREAM };
+
+/*
+ * Up to how many bytes a read is a stream.  The buffers of many reads fall out of the caches; but when the peer asks for as
+ * much, both are busy, and what a stream costs less in the kernel counts.
+ */
+static uint32_t stream_limit(const struct nic_link *link)
+{
+	if (link->ask_head == link->ask_tail)
+		return link->stream_max;
+	return link->mutual ? link->stream_mutual : link->stream_busy;
+}
+
+static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
+{
+	if (!link->cma)
+		return STREAM;
+	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
+		return ALONE;
+	if (w->op == NIC_CTL_RDMA_READ && w->total <= stream_limit(link))
+		return STREAM;
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && peer_pulls(nic, link))
+		return HALVES;
+	return ALONE;
+}
+
+/* Asks the peer's NIC; false: there is no room for it. */
+static bool ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op, uint32_t from)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_packet *p;
+	struct nic_ask *a;
+	uint32_t id;
+	bool busy;
+
+	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || !(p = room(nic, ctx, link)))
+		return false;
+	if (nic_unlikely(link->ask_tail == 0)) /* no claim has id 0 */
+		link->ask[link->ask_tail++].id = 0;
+	busy = link->ask_head != link->ask_tail;
+	id = link->ask_tail++;
+	link->mutual -= link->mutual != 0;
+	a = &link->ask[id % NIC_CLAIMS];
+	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .pos = ctx->tx_next, .from = from, .part = busy ? PART_MAX : part_of(w->total), .limit = w->total };
+	nic_claim_open(asked(link, id), id);
+	p->ask.addr = w->desc->seg[0].addr + from;
+	p->ask.handle = w->desc->seg[0].handle;
+	p->ask.claim = id;
+	p->ask.peer = op == NIC_OP_READ_REQ ? 0 : w->seg[0].addr + from;
+	p->ask.part = a->part;
+	p->ask.pad = 0;
+	head(p, ctx, op, w->total - from, 0);
+	publish(nic, link, p);
+	e->flags |= NIC_TXE_ASKED;
+	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
+	nic->nshared++;
+	nic_count(nic, shared, 1);
+	return true;
+}
+
+/* The transfer is complete, or its VI is down. */
+static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
+
+	*(a->op == NIC_OP_WRITE_HALF ? &ctx->writes : &ctx->reads) -= 1;
+	a->id = 0;
+	nic->nshared--;
+	while (link->ask_head != link->ask_tail && !link->ask[link->ask_head % NIC_CLAIMS].id)
+		link->ask_head++;
+}
+
+static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
+{
+	struct nic_txe *e = entry(nic, a);
+	struct nic_desc *desc = nic_host(e->desc);
+	uint32_t vi = a->vi, pos = a->pos;
+
+	if (!error)
+		e->done = desc->length;
+	over(nic, link, a);
+	nic_tx_done(nic, vi, pos, error);
+}
+
+/* ---- copies in one step ------------------------------------------------------------------------------------------ */
+
+/* Bytes [from, from + len) of the transfer, by this NIC; 0 or NIC_ST_*. */
+static uint32_t move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, uint32_t from, uint32_t len)
+{
+	uint64_t remote = w->desc->seg[0].addr + from;
+	struct iovec local[NIC_DESC_SEGS_MAX];
+	unsigned n = pieces(nic, ctx, w, from, len, local);
+	enum nic_dma r;
+
+	if (!len)
+		return 0;
+	if (!n)
+		return NIC_ST_PROTECTION;
+	if (w->op == NIC_CTL_RDMA_READ) {
+		r = nic_dma_read(link, local, n, remote, len);
+		nic_count(nic, bytes_read, r == NIC_DMA_OK ? len : 0);
+	} else {
+		r = nic_dma_write(link, local, n, remote, len);
+		nic_count(nic, bytes_write, r == NIC_DMA_OK ? len : 0);
+	}
+	return r == NIC_DMA_OK ? 0 : r == NIC_DMA_FAULT ? NIC_ST_RDMA_PROT : NIC_ST_TRANSPORT;
+}
+
+/* The same later: the target's table may have changed since. */
+static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
+	const struct nic_seg *remote;
+	struct work w;
+
+	reread(entry(nic, a), &w);
+	remote = &w.desc->seg[0];
+	if (from >= w.total)
+		return 0;
+	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr + from, w.total - from, remote->handle,
+	                      w.op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE))
+		return NIC_ST_RDMA_PROT;
+	return move(nic, ctx, link, &w, from, w.total - from);
+}
+
+static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	uint32_t from = half_of(w), id = link->ask_tail ? link->ask_tail : 1, error;
+	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
+
+	if (!ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from))
+		return STEP_AGAIN;
+	error = move(nic, ctx, link, w, 0, from);
+	if (nic_unlikely(error)) {
+		nic_rdma_settle(nic, link, a);
+		return nic_tx_refuse(nic, e, error);
+	}
+	nic_count(nic, bytes_own_half, from);
+	if (!(nic_claim_look(asked(link, id)) & NIC_CLAIM_DONE))
+		return STEP_WAIT;
+	nic_count(nic, bytes_peer_half, w->total - from);
+	over(nic, link, a);
+	e->flags &= ~NIC_TXE_ASKED;
+	e->done = w->total;
+	return STEP_DONE;
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
 
 /* Refused by the target's table: an unreliable VI does not tell. */
 static nic_noinline enum step rdma_refused(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e, const struct work *w)
@@ -109,123 +341,251 @@ static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_c
 	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
 }
 
-nic_noinline enum step nic_rdma_write(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+/* Would the next `len` bytes that this NIC writes meet a half that is still under way? */
+static bool meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len)
+{
+	for (uint32_t id = link->ask_head; id != link->ask_tail; id++) {
+		const struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
+		const struct nic_desc *desc;
+		uint64_t at;
+
+		if (!a->id || a->vi != vi || a->op != NIC_OP_WRITE_HALF)
+			continue;
+		desc = nic_host(entry(nic, a)->desc);
+		at = desc->seg[0].addr + a->from;
+		if (addr < at + (desc->length - a->from) && at < addr + len)
+			return true;
+	}
+	return false;
+}
+
+nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	const struct nic_seg *remote = &w->desc->seg[0];
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	struct nic_packet *p = NULL;
-	unsigned n;
+	uint32_t error;
+	bool share;
 
 	if (e->done == 0 && w->total &&
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
 		return rdma_refused(nic, ctx, e, w);
 	if (!link->cma)
 		return write_parts(nic, ctx, link, e, w);
+	if (w->total && !pieces(nic, ctx, w, 0, w->total, local))
+		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
+	share = how(nic, link, w) == HALVES;
+	if (nic_unlikely(ctx->writes) && meets(nic, link, vi, remote->addr, share ? half_of(w) : w->total))
+		return STEP_AGAIN;
+	if (share)
+		return halves(nic, vi, link, e, w);
 	if (w->control & NIC_CTL_IMMEDIATE) {
 		p = room(nic, ctx, link);
 		if (!p)
 			return STEP_AGAIN;
 	}
-	n = pieces(nic, ctx, w, 0, w->total, local);
-	if (n == 0 && w->total)
-		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-	switch (w->total ? nic_dma_write(link, local, n, remote->addr, w->total) : NIC_DMA_OK) {
-	case NIC_DMA_OK:
-		nic_count(nic, bytes_write, w->total);
-		break;
-	case NIC_DMA_FAULT:
-		return nic_tx_refuse(nic, e, NIC_ST_RDMA_PROT);
-	case NIC_DMA_GONE:
-		return nic_tx_refuse(nic, e, NIC_ST_TRANSPORT);
-	}
+	error = move(nic, ctx, link, w, 0, w->total);
+	if (nic_unlikely(error))
+		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;
 	return p ? write_imm(nic, ctx, link, e, w, p, 0) : STEP_DONE;
 }
 
-static nic_noinline enum step read_request(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
-{
-	struct nic_packet *p;
-
-	if (ctx->tx_head != ctx->tx_next) /* one at a time, and alone: its answer must not overtake acknowledgements */
-		return STEP_AGAIN;
-	p = room(nic, ctx, link);
-	if (!p)
-		return STEP_AGAIN;
-	p->read.addr = w->desc->seg[0].addr;
-	p->read.handle = w->desc->seg[0].handle;
-	p->read.pad = 0;
-	head(p, ctx, NIC_OP_READ_REQ, w->total, 0);
-	publish(nic, link, p);
-	e->done = 0;
-	e->flags |= NIC_TXE_READ;
-	return STEP_WAIT;
-}
-
-nic_noinline enum step nic_rdma_read(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
+nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	const struct nic_seg *remote = &w->desc->seg[0];
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct iovec local[NIC_DESC_SEGS_MAX];
-	unsigned n;
+	uint32_t error;
 
 	if (!w->total)
 		return STEP_DONE;
 	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_READ))
 		return rdma_refused(nic, ctx, e, w);
-	n = pieces(nic, ctx, w, 0, w->total, local);
-	if (n == 0)
+	if (!pieces(nic, ctx, w, 0, w->total, local))
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-	if (!link->cma)
-		return read_request(nic, ctx, link, e, w);
-	switch (nic_dma_read(link, local, n, remote->addr, w->total)) {
-	case NIC_DMA_FAULT:
-		return nic_tx_refuse(nic, e, NIC_ST_RDMA_PROT);
-	case NIC_DMA_GONE:
-		return nic_tx_refuse(nic, e, NIC_ST_TRANSPORT);
-	case NIC_DMA_OK:
+	switch (how(nic, link, w)) {
+	case STREAM:
+		if (ask(nic, vi, link, e, w, NIC_OP_READ_REQ, 0))
+			return STEP_WAIT;
+		if (!link->cma)
+			return STEP_AGAIN;
+		break;
+	case HALVES:
+		return halves(nic, vi, link, e, w);
+	case ALONE:
 		break;
 	}
-	nic_count(nic, bytes_read, w->total);
+	error = move(nic, ctx, link, w, 0, w->total);
+	if (nic_unlikely(error))
+		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;
 	return STEP_DONE;
 }
 
-/* Puts a part of the answer into the segments of the read at the head of the send queue. */
-nic_noinline void nic_rdma_part(struct nic *nic, uint32_t vi, uint64_t offset, uint32_t index, uint32_t len, uint32_t flags)
+/* ---- what was asked of the peer ---------------------------------------------------------------------------------- */
+
+static void read_failed(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
 {
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_txe *t = &nic->slot->txq[vi][ctx->tx_head & (NIC_TXQ - 1)];
+	nic_claim_close(asked(link, a->id));
+	finish(nic, link, a, error);
+}
+
+/* A part of a stream: into the segments of the read. */
+nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len, uint32_t flags)
+{
+	uint32_t id = p->buf.handle, at = 0;
+	uint64_t offset = p->buf.addr;
+	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 	struct iovec to[NIC_DESC_SEGS_MAX];
-	struct nic_desc *desc;
+	struct nic_txe *e;
 	struct work w;
 	unsigned n;
-	uint32_t at = 0;
 
-	if (ctx->tx_head == ctx->tx_next || !(t->flags & NIC_TXE_READ)) {
+	if (!id || a->id != id || a->vi != vi || a->op != NIC_OP_READ_REQ) {
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
-	desc = nic_host(t->desc);
-	if ((flags & NIC_PF_ERROR) || offset != t->done || len > desc->length - t->done) {
-		nic_tx_acknowledge(nic, vi, 1, NIC_ST_RDMA_PROT);
-		if (ctx->reliability != NIC_UNRELIABLE)
-			nic_vi_fail(nic, vi, NIC_EV_NONE, 0);
+	e = entry(nic, a);
+	if ((flags & NIC_PF_ERROR) || offset != e->done || !len || len > a->limit - e->done) {
+		read_failed(nic, link, a, NIC_ST_RDMA_PROT);
 		return;
 	}
-	/* The data segments behind the address segment, checked when the request was sent. */
-	w.seg = &desc->seg[1];
-	w.nseg = desc->nseg - 1;
-	n = pieces(nic, ctx, &w, t->done, len, to);
+	reread(e, &w);
+	n = pieces(nic, nic_vi(nic, vi), &w, e->done, len, to);
+	if (nic_unlikely(!n)) {
+		read_failed(nic, link, a, NIC_ST_PROTECTION);
+		return;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		nic_copy(to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
 		at += to[i].iov_len;
 	}
-	t->done += len;
-	if (!(flags & NIC_PF_MORE))
-		nic_tx_acknowledge(nic, vi, 1, t->done == desc->length ? 0 : NIC_ST_PARTIAL);
-	nic_vi_schedule(nic, vi);
+	e->done += len;
+	if (e->done == a->limit && !a->closed)
+		finish(nic, link, a, 0);
 }
 
-/* ---- the target -------------------------------------------------------------------------------------------------- */
+/* The peer has given no sign for long enough: what it has not claimed is ours again. */
+static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
+{
+	/* Acquire: before the closing.  A claim that is then found untouched will be found closed, and that changes `seen`. */
+	uint32_t seen_before = nic_load_acquire(&link->asked->seen);
+
+	for (uint32_t id = link->ask_tail; id-- != link->ask_head;) {
+		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
+		uint64_t parts;
+
+		if (!a->id || a->closed)
+			continue;
+		parts = nic_claim_close(asked(link, id)) & NIC_CLAIM_PARTS;
+		a->closed = true;
+		if (a->op == NIC_OP_READ_REQ) {
+			a->from = parts * a->part < a->limit ? parts * a->part : a->limit;
+			nic_count(nic, shared_taken_back, a->from != a->limit);
+			a->limit = a->from;
+		} else {
+			nic_count(nic, shared_taken_back, !parts);
+		}
+		if (!parts) {
+			link->absent = true;
+			link->absent_seen = seen_before;
+		}
+	}
+}
+
+/* One step of the oldest transfer.  0: it waits. */
+static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+{
+	struct nic_txe *e = entry(nic, a);
+	uint64_t word;
+	uint32_t error;
+
+	if (a->op == NIC_OP_READ_REQ) {
+		if (!a->closed)
+			return 0;
+		if (a->from != UINT32_MAX) { /* the rest, while parts that were claimed are on their way */
+			error = move_late(nic, link, a, a->from);
+			a->from = UINT32_MAX;
+			if (error)
+				finish(nic, link, a, error);
+			else if (e->done == a->limit)
+				finish(nic, link, a, 0);
+			return 1;
+		}
+		if (e->done != a->limit)
+			return 0;
+		finish(nic, link, a, 0);
+		return 1;
+	}
+	word = nic_claim_look(asked(link, a->id)); /* R2 */
+	if (word & NIC_CLAIM_DONE) {
+		struct nic_desc *desc = nic_host(e->desc);
+
+		nic_count(nic, bytes_peer_half, desc->length - a->from);
+		finish(nic, link, a, 0);
+		return 1;
+	}
+	if (!(word & NIC_CLAIM_REFUSED) && (!a->closed || (word & NIC_CLAIM_PARTS)))
+		return 0;
+	finish(nic, link, a, move_late(nic, link, a, a->from));
+	return 1;
+}
+
+/* Any sign of the peer since the last pass?  A half that it has claimed is one; the claim of a stream is left to its writer. */
+static bool sign(struct nic_link *link, const struct nic_ask *a)
+{
+	bool moved = link->idle_pos != link->rx_pos || link->idle_id != a->id;
+
+	link->idle_pos = link->rx_pos;
+	link->idle_id = a->id;
+	return moved || (a->op != NIC_OP_READ_REQ && (nic_claim_look(asked(link, a->id)) & NIC_CLAIM_PARTS));
+}
+
+static int run_asked(struct nic *nic, struct nic_link *link)
+{
+	struct nic_ask *a = &link->ask[link->ask_head % NIC_CLAIMS];
+
+	if (advance(nic, link, a))
+		return 1;
+	if (!link->cma || a->closed)
+		return 0;
+	if (sign(link, a))
+		link->idle = 0;
+	else if (++link->idle >= PATIENCE) {
+		link->idle = 0;
+		take_back(nic, link);
+		return 1;
+	}
+	return 0;
+}
+
+/* Nobody but this process may touch its memory for this transfer any more. */
+void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+{
+	struct nic_claim *claim = asked(link, a->id);
+	uint64_t word = nic_claim_close(claim);
+
+	if (a->op != NIC_OP_READ_REQ && (word & NIC_CLAIM_PARTS))
+		nic_dma_settle(nic, link, claim);
+	entry(nic, a)->flags &= ~NIC_TXE_ASKED;
+	over(nic, link, a);
+}
+
+void nic_rdma_revoke(struct nic *nic, uint32_t vi)
+{
+	struct nic_link *link = link_of(nic, vi);
+
+	for (uint32_t i = 0; link && i < NIC_CLAIMS; i++) { /* newest first; settling moves ask_head */
+		struct nic_ask *a = &link->ask[(link->ask_tail - 1 - i) % NIC_CLAIMS];
+
+		if (a->id && a->vi == vi)
+			nic_rdma_settle(nic, link, a);
+	}
+}
+
+/* ---- what the peer asks for -------------------------------------------------------------------------------------- */
 
 /* Puts a part of a write in place, where the table of this slot allows it. */
 nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len)
@@ -240,52 +600,132 @@ nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_
 	return true;
 }
 
-nic_noinline void nic_rdma_request(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t len)
+nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len)
 {
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint64_t addr = p->read.addr;
-	uint32_t handle = p->read.handle;
+	struct nic_favour f = { .addr = p->ask.addr, .peer = p->ask.peer, .id = p->ask.claim, .handle = p->ask.handle, .len = len,
+		.part = p->ask.part, .vi = vi, .gen = p->gen, .op = p->op };
 
-	if (ctx->read_left || !len) {
+	if (link->favour_tail - link->favour_head == NIC_CLAIMS || !len || !f.part || f.part > PART_MAX) {
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
-	/* The right to read is looked at when the answer is made, part by part. */
-	ctx->read_addr = addr;
-	ctx->read_handle = handle;
-	ctx->read_done = 0;
-	ctx->read_left = len;
-	nic_vi_schedule(nic, vi);
+	/* The right to it is looked at when it is served, part by part. */
+	link->favour[link->favour_tail++ % NIC_CLAIMS] = f;
+	link->mutual = MUTUAL;
+	nic->nshared++;
 }
 
-/* The answer to a peer's RDMA read, part by part.  True: something moved. */
-nic_noinline bool nic_rdma_answer(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_link *link)
+/* Tells that the request was looked at: after the claim was taken, or found closed. */
+static void seen(const struct nic_link *link, const struct nic_favour *f)
 {
-	uint32_t len = ctx->read_left < NIC_BUFFER_SIZE ? ctx->read_left : NIC_BUFFER_SIZE, index;
-	struct nic_packet *p = room(nic, ctx, link);
-
-	if (!p || !nic_buffer_take(nic, &index))
-		return false;
-	if (!nic_remote_check(nic->slot, (uint32_t)(ctx - nic->slot->vi), ctx->read_addr, len, ctx->read_handle, NIC_MEM_RDMA_READ)) {
-		/* deregistered meanwhile */
-		nic_buffer_give(nic, index);
-		head(p, ctx, NIC_OP_READ_BUF, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
-		p->buf.buffer = UINT32_MAX;
-		ctx->read_left = 0;
-		publish(nic, link, p);
-		return true;
-	}
-	nic_copy(nic_buffer(nic, index), nic_host(ctx->read_addr), len);
-	p->buf.buffer = index;
-	p->buf.handle = 0;
-	p->buf.addr = ctx->read_done;
-	head(p, ctx, NIC_OP_READ_BUF, len | (len < ctx->read_left ? NIC_PF_MORE : 0), 0);
-	publish(nic, link, p);
-	link->balance--;
-	ctx->read_addr += len;
-	ctx->read_done += len;
-	ctx->read_left -= len;
-	nic_count(nic, bytes_read_buffer, len);
-	return true;
+	nic_store_release(&link->asking->seen, f->id); /* pairs with take_back */
 }
 
+static void served(struct nic *nic, struct nic_link *link)
+{
+	seen(link, &link->favour[link->favour_head % NIC_CLAIMS]);
+	link->favour_head++;
+	nic->nshared--;
+}
+
+static bool still_asked(const struct nic *nic, const struct nic_link *link, const struct nic_favour *f)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, f->vi);
+
+	return nic_vi_state(ctx) == NIC_VI_CONNECTED && ctx->gen == f->gen && ctx->peer_slot == link->peer;
+}
+
+/* The half, from process to process. */
+static nic_noinline void serve_half(struct nic *nic, struct nic_link *link, const struct nic_favour *f)
+{
+	struct nic_claim *claim = &link->asking->claim[f->id % NIC_CLAIMS];
+	struct iovec local = { nic_host(f->addr), f->len };
+	bool read = f->op == NIC_OP_READ_HALF, done;
+
+	if (!nic_claim_take(claim, f->id, 0)) /* taken back */
+		return;
+	done = link->cma && nic_remote_check(nic->slot, f->vi, f->addr, f->len, f->handle, read ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE) &&
+	       (read ? nic_dma_write(link, &local, 1, f->peer, f->len) : nic_dma_read(link, &local, 1, f->peer, f->len)) == NIC_DMA_OK;
+	nic_claim_tell(claim, done ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
+	nic_count(nic, bytes_helped, done ? f->len : 0);
+}
+
+static void put_part(struct nic *nic, struct nic_link *link, struct nic_packet *p, const struct nic_favour *f, uint32_t index, uint32_t len_flags,
+                     uint32_t error)
+{
+	p->buf.buffer = index;
+	p->buf.handle = f->id;
+	p->buf.addr = (uint64_t)f->parts * f->part;
+	head(p, nic_vi(nic, f->vi), NIC_OP_READ_BUF, len_flags, error);
+	publish(nic, link, p);
+}
+
+/* The next part of the stream.  0: no room. */
+static int serve_part(struct nic *nic, struct nic_link *link, struct nic_favour *f)
+{
+	uint32_t from = f->parts * f->part, len = f->len - from < f->part ? f->len - from : f->part, index;
+	struct nic_packet *p = room(nic, nic_vi(nic, f->vi), link);
+
+	if (!p || !nic_link_reserve(link, NIC_RING_CELLS - WINDOW) || !nic_buffer_take(nic, &index))
+		return 0;
+	if (!nic_claim_take(&link->asking->claim[f->id % NIC_CLAIMS], f->id, f->parts)) { /* taken back */
+		nic_buffer_give(nic, index);
+		served(nic, link);
+		return 1;
+	}
+	if (!nic_remote_check(nic->slot, f->vi, f->addr + from, len, f->handle, NIC_MEM_RDMA_READ)) { /* deregistered meanwhile */
+		nic_buffer_give(nic, index);
+		put_part(nic, link, p, f, UINT32_MAX, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
+		served(nic, link);
+		return 1;
+	}
+	nic_copy(nic_buffer(nic, index), nic_host(f->addr + from), len);
+	put_part(nic, link, p, f, index, len | (from + len < f->len ? NIC_PF_MORE : 0), 0);
+	link->balance--;
+	f->parts++;
+	nic_count(nic, bytes_read_buffer, len);
+	if (from + len == f->len)
+		served(nic, link);
+	return 1;
+}
+
+static int serve(struct nic *nic, struct nic_link *link)
+{
+	int n = 0;
+
+	while (link->favour_head != link->favour_tail && n < PARTS_PASS) {
+		struct nic_favour *f = &link->favour[link->favour_head % NIC_CLAIMS];
+
+		if (!still_asked(nic, link, f)) {
+			nic_count(nic, stale_packets, 1);
+			served(nic, link);
+		} else if (f->op != NIC_OP_READ_REQ) {
+			serve_half(nic, link, f);
+			served(nic, link);
+		} else if (!serve_part(nic, link, f)) {
+			break;
+		}
+		n++;
+	}
+	return n;
+}
+
+int nic_rdma_run(struct nic *nic)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < nic->nactive; i++) {
+		struct nic_link *link = nic->active[i];
+
+		if (link->favour_head != link->favour_tail)
+			n += serve(nic, link);
+		if (link->ask_head != link->ask_tail)
+			n += run_asked(nic, link);
+	}
+	return n;
+}
+
+void nic_rdma_forget(struct nic *nic, const struct nic_link *link)
+{
+	nic->nshared -= link->favour_tail - link->favour_head;
+}

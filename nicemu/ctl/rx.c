@@ -399,7 +399,7 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 
 	if (nic_unlikely(index >= NIC_POOL_BUFFERS)) {
 		if (a->op == NIC_OP_READ_BUF && (a->flags & NIC_PF_ERROR) && a->ctx)
-			nic_rdma_part(nic, a->vi, where, 0, a->len, a->flags);
+			nic_rdma_part(nic, a->link, a->vi, a->p, 0, a->len, a->flags);
 		else
 			nic_count(nic, bad_packets, 1);
 		return;
@@ -414,7 +414,7 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 	else if (a->op == NIC_OP_WRITE_BUF)
 		write_buffer(nic, a, index);
 	else if (a->op == NIC_OP_READ_BUF)
-		nic_rdma_part(nic, a->vi, where, index, a->len, a->flags);
+		nic_rdma_part(nic, a->link, a->vi, a->p, index, a->len, a->flags);
 	else if (nic_likely(where + a->len <= NIC_BUFFER_SIZE && where <= NIC_BUFFER_SIZE))
 		taken = deliver_buffer(nic, a, index, where);
 	else
@@ -471,7 +471,9 @@ static void dispatch(struct nic *nic, struct arrival *a)
 		write_imm(nic, a);
 		break;
 	case NIC_OP_READ_REQ:
-		nic_rdma_request(nic, a->vi, a->p, a->len);
+	case NIC_OP_READ_HALF:
+	case NIC_OP_WRITE_HALF:
+		nic_rdma_request(nic, a->link, a->vi, a->p, a->len);
 		break;
 	case NIC_OP_ACK:
 		nic_tx_acknowledge(nic, a->vi, a->len, 0);

@@ -470,7 +470,7 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 
 /* ---- the queue --------------------------------------------------------------------------------------------------- */
 
-static enum step execute(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e)
+static enum step execute(struct nic *nic, uint32_t vi, const struct nic_vi_ctx *ctx, struct nic_txe *e)
 {
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	struct work w;
@@ -480,7 +480,7 @@ static enum step execute(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 		return nic_tx_refuse(nic, e, error);
 	if (nic_likely(w.op == NIC_CTL_SEND))
 		return do_send(nic, ctx, link, e, &w);
-	return w.op == NIC_CTL_RDMA_WRITE ? nic_rdma_write(nic, ctx, link, e, &w) : nic_rdma_read(nic, ctx, link, e, &w);
+	return w.op == NIC_CTL_RDMA_WRITE ? nic_rdma_write(nic, vi, link, e, &w) : nic_rdma_read(nic, vi, link, e, &w);
 }
 
 /* A descriptor in error on a reliable VI stops its queue; the status tells why, an event only that the peer is gone. */
@@ -491,9 +491,15 @@ static nic_cold void failed(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx
 		nic_vi_fail(nic, vi, status & NIC_ST_TRANSPORT ? (int)NIC_EV_CONN_LOST : NIC_EV_NONE, 0);
 }
 
-static bool reading(const struct nic *nic, uint32_t vi, const struct nic_vi_ctx *ctx)
+/* A descriptor that has to wait for those before it which the peer's NIC was asked to help with. */
+static nic_noinline bool fenced(const struct nic_vi_ctx *ctx, const struct nic_txe *e)
 {
-	return ctx->tx_head != ctx->tx_next && (nic->slot->txq[vi][ctx->tx_head & (NIC_TXQ - 1)].flags & NIC_TXE_READ);
+	const struct nic_desc *desc = nic_host(e->desc);
+
+	if (desc->control & NIC_CTL_QFENCE)
+		return true;
+	/* What the peer is to see after a write: the write's data come first. */
+	return ctx->writes && ((desc->control & NIC_CTL_OP_MASK) != NIC_CTL_RDMA_WRITE || (desc->control & NIC_CTL_IMMEDIATE));
 }
 
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget)
@@ -510,12 +516,13 @@ int nic_tx_run(struct nic *nic, uint32_t vi, int budget)
 		nic_sys_ack(nic, vi, 0);
 		moved += ctx->acks_owed == 0;
 	}
-	while (nic_unlikely(ctx->read_left) && moved < budget && nic_rdma_answer(nic, ctx, nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)]))
-		moved++;
-	while (moved < budget && ctx->tx_next != ctx->tx_tail && !reading(nic, vi, ctx)) {
+	while (moved < budget && ctx->tx_next != ctx->tx_tail) {
 		struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_next & (NIC_TXQ - 1)];
-		enum step step = execute(nic, ctx, e);
+		enum step step;
 
+		if (nic_unlikely(ctx->reads | ctx->writes) && fenced(ctx, e))
+			break;
+		step = execute(nic, vi, ctx, e);
 		if (step == STEP_AGAIN)
 			break;
 		if (step == STEP_WAIT)
@@ -538,14 +545,31 @@ void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t e
 	for (uint32_t i = ctx->tx_head; i != ctx->tx_next && count; i++) {
 		struct nic_txe *e = &nic->slot->txq[vi][i & (NIC_TXQ - 1)];
 
-		if (!(e->flags & NIC_TXE_WAIT))
+		if ((e->flags & (NIC_TXE_WAIT | NIC_TXE_ASKED)) != NIC_TXE_WAIT)
 			continue;
-		e->flags &= ~(NIC_TXE_WAIT | NIC_TXE_READ);
+		e->flags &= ~NIC_TXE_WAIT;
 		e->status |= error;
 		count--;
 	}
 	retire(nic, vi, ctx);
 	if (ctx->tx_next != ctx->tx_tail) /* room came, and with it work from the host's chain */
+		nic_vi_schedule(nic, vi);
+}
+
+void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_txe *e = &nic->slot->txq[vi][pos & (NIC_TXQ - 1)];
+
+	e->flags &= ~(NIC_TXE_WAIT | NIC_TXE_ASKED);
+	e->status |= error;
+	if (nic_unlikely(error)) {
+		nic_tx_refuse(nic, e, error);
+		failed(nic, vi, ctx, error);
+		return;
+	}
+	retire(nic, vi, ctx);
+	if (ctx->tx_next != ctx->tx_tail)
 		nic_vi_schedule(nic, vi);
 }
 

@@ -26,8 +26,7 @@ enum step nic_tx_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
                        enum nic_op op, uint32_t flags);
 
 /* rdma.c */
-enum step nic_rdma_write(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w);
-enum step nic_rdma_read(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w);
-bool nic_rdma_answer(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_link *link); /* the answer to a peer's read, one part; true: something moved */
+enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
 
 #endif

@@ -108,7 +108,7 @@ int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out
 	ctx->rx_head = ctx->rx_tail = ctx->rx_done = ctx->rx_bad = ctx->rx_skip = 0;
 	ctx->tx_head = ctx->tx_next = ctx->tx_tail = 0;
 	ctx->rx_spilled = ctx->tx_spilled = 0;
-	ctx->read_left = ctx->acks_owed = 0;
+	ctx->acks_owed = ctx->reads = ctx->writes = 0;
 	set_state(ctx, NIC_VI_IDLE);
 	*out = vi;
 	return NIC_OK;
@@ -149,7 +149,7 @@ void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer)
 	ctx->peer_gen = peer->gen;
 	ctx->peer_epoch = peer->epoch;
 	ctx->rx_done = ctx->rx_skip = 0;
-	ctx->read_left = ctx->acks_owed = 0;
+	ctx->acks_owed = 0;
 	set_state(ctx, NIC_VI_CONNECTED);
 	nic_count(nic, connections, 1);
 	nic_rx_head(nic, vi);
@@ -160,6 +160,8 @@ void nic_vi_flush_sends(struct nic *nic, uint32_t vi)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 
+	if (ctx->reads || ctx->writes)
+		nic_rdma_revoke(nic, vi);
 	while (ctx->tx_head != ctx->tx_tail || ctx->tx_spilled) {
 		for (; ctx->tx_next != ctx->tx_tail; ctx->tx_next++) {
 			struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_next & (NIC_TXQ - 1)];
@@ -175,7 +177,7 @@ void nic_vi_flush(struct nic *nic, uint32_t vi)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 
-	ctx->read_left = ctx->acks_owed = 0;
+	ctx->acks_owed = 0;
 	nic_vi_flush_sends(nic, vi);
 	nic_rx_flush(nic, vi);
 }

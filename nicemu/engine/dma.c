@@ -7,8 +7,60 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "nicemu/ctl/ctl.h"
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Nanoseconds that 8 KB take, of what the peer has in the card at the address that it has it. */
+static uint64_t pull_time(const struct nic *nic, const struct nic_link *link)
+{
+	enum { TRIES = 4, LEN = 8192 };
+	_Static_assert(sizeof(link->slot->counter_row) >= LEN, "pages that exist");
+	char here[LEN];
+	struct iovec local = { here, LEN };
+	struct iovec remote = { nic_host(link->slot->map_base + ((uintptr_t)link->slot->counter_row - (uintptr_t)nic->map)), LEN };
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t start = now(), ns;
+
+		if (process_vm_readv(link->pid, &local, 1, &remote, 1, 0) != LEN)
+			return 0;
+		ns = now() - start;
+		best = ns < best ? ns : best;
+	}
+	return best;
+}
+
+/*
+ * Which way for which size (ctl/rdma.c).  Cross-memory attach costs a system call and, for each page, what the kernel makes
+ * of it: .8 us for 8 KB on some machines, 3 us on others.  Where it is slow, two plain copies through buffers, one at each
+ * end, are faster up to a size at which they fall out of the caches; that comes sooner when many transfers are under way.
+ */
+static void tune(const struct nic *nic, struct nic_link *link)
+{
+	enum { SLOW = 1500 };
+	const char *way = nic_param_str("rdma");
+
+	link->half_min = 32 << 10;
+	if (pull_time(nic, link) > SLOW) {
+		link->stream_max = 256 << 10;
+		link->stream_busy = 32 << 10;
+		link->stream_mutual = 256 << 10;
+	}
+	if (strcmp(way, "auto") == 0)
+		return;
+	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
+	link->half_min = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
+}
 
 void nic_dma_probe(struct nic *nic, struct nic_link *link)
 {
@@ -18,6 +70,30 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 
 	link->cma = nic->cma && process_vm_readv(link->pid, &local, 1, &remote, 1, 0) == sizeof(word) &&
 	            word == link->slot->probe_word;
+	if (link->cma)
+		tune(nic, link);
+}
+
+/*
+ * A peer that is stopped stops behind its copy, at the end of the system call, and one that is killed drops its life line
+ * when no thread of it can be in a system call any more.  So the limit of time is only met by one that lies.
+ */
+void nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim)
+{
+	enum { SPINS = 1000, LOOK = 256 };
+	uint64_t until = 0;
+
+	for (uint32_t n = 1; !(nic_claim_look(claim) & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)); n++) { /* R2 */
+		nic_cpu_relax();
+		if (n < SPINS)
+			continue;
+		sched_yield();
+		if (n % LOOK != 0)
+			continue;
+		until = until ? until : now() + 10000000000u;
+		if (!nic_driver_alive(nic, link->peer, link->epoch) || now() > until)
+			return;
+	}
 }
 
 /* Local pieces from byte `skip` on. */

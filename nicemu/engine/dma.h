@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 struct nic;
+struct nic_claim;
 struct nic_link;
 
 enum nic_dma { NIC_DMA_OK, NIC_DMA_FAULT /* an address is not mapped */, NIC_DMA_GONE /* the peer or the right to reach it */ };
@@ -17,6 +18,11 @@ enum nic_dma { NIC_DMA_OK, NIC_DMA_FAULT /* an address is not mapped */, NIC_DMA
 void nic_dma_probe(struct nic *nic, struct nic_link *link);
 /* Copies len bytes between local pieces and one range of the peer. */
 enum nic_dma nic_dma_read(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
+/*
+ * Waits until the peer is through with the copy that it has claimed, or dead, or for ten seconds.  That is the time of one
+ * copy, or until the peer runs again; for when a descriptor is flushed, never on the way of data.
+ */
+void nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim);
 enum nic_dma nic_dma_write(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
 
 #endif

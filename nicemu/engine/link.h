@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nicemu/mem/claim.h"
 #include "nicemu/mem/slot.h"
 #include "nicemu/util/atomic.h"
 
@@ -21,6 +22,27 @@ struct nic_sysmsg {
 	uint16_t vi;
 	uint32_t acks;  /* messages in place that were not acknowledged yet */
 	uint32_t error; /* of the message after them, NIC_ST_*; 0: none was refused */
+};
+
+/* A transfer that the peer's NIC was asked to help with. */
+struct nic_ask {
+	uint32_t id;     /* 0: over */
+	uint16_t vi;
+	uint8_t op;      /* enum nic_op of the request */
+	bool closed;
+	uint32_t pos;    /* of its descriptor in the send ring */
+	uint32_t from;   /* halves: where the peer's begins */
+	uint32_t part;   /* READ_REQ: bytes of a part */
+	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
+};
+
+/* What the peer asks this NIC to help it with. */
+struct nic_favour {
+	uint64_t addr, peer; /* here; at the peer */
+	uint32_t id, handle, len, part;
+	uint32_t parts;      /* sent so far */
+	uint16_t vi;
+	uint8_t gen, op;
 };
 
 struct nic_link {
@@ -45,6 +67,21 @@ struct nic_link {
 	uint32_t patience;                /* looks that a short message spends on a full ring */
 	uint32_t sys_head, sys_tail;
 	struct nic_sysmsg sys[NIC_SYS_WAITING];
+	/* transfers on which both NICs work (ctl/rdma.c) */
+	struct nic_claims *asked;         /* in this slot's area: what the peer was asked for */
+	struct nic_claims *asking;        /* in the peer's area: what it asks for */
+	uint32_t ask_head, ask_tail;      /* ids of the oldest and the next one */
+	uint32_t favour_head, favour_tail;
+	uint32_t idle;                    /* passes without a sign of the peer */
+	uint32_t idle_pos, idle_id;       /* rx_pos and ask_head when the last one was seen */
+	uint32_t absent_seen;
+	bool absent;                      /* the peer was not there, and has looked at nothing since */
+	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
+	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
+	uint32_t stream_max, stream_busy, stream_mutual;
+	uint32_t half_min;                /* from this on transfers are shared by halves */
+	struct nic_ask ask[NIC_CLAIMS];
+	struct nic_favour favour[NIC_CLAIMS];
 };
 
 /* The next free cell, or NULL when fewer than `reserve` + 1 are free. */

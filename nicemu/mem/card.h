@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nicemu/mem/claim.h"
 #include "nicemu/mem/conn.h"
 #include "nicemu/mem/mmt.h"
 #include "nicemu/mem/slot.h"
@@ -63,6 +64,7 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_vi_ctx vi[NIC_VI_TABLE];
 	_Alignas(NIC_PAGE) struct nic_ring_head ring_head[NIC_MAX_SLOTS]; /* how far this slot has read ring[i] */
 	_Alignas(NIC_PAGE) struct nic_packet ring[NIC_MAX_SLOTS][NIC_RING_CELLS]; /* from slot i to this one */
+	_Alignas(NIC_PAGE) struct nic_claims claims[NIC_MAX_SLOTS]; /* transfers that slot i was asked to help this one with */
 	_Alignas(NIC_PAGE) struct nic_txe txq[NIC_VI_TABLE][NIC_TXQ];
 	_Alignas(NIC_PAGE) struct nic_rxe rxq[NIC_VI_TABLE][NIC_RXQ];
 };
@@ -105,7 +107,7 @@ _Static_assert(offsetof(struct nic_slot, listen) % NIC_PAGE == 0, "tables start 
 static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
-		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, txq),
+		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, claims), offsetof(struct nic_slot, txq),
 		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, buffer), NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS,
 		NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
 	uint64_t h = 14695981039346656037ull;

@@ -39,6 +39,8 @@ enum nic_op {
 	NIC_OP_WRITE_IMM,  /* an RDMA write is complete: consumes a receive, carries immediate data */
 	NIC_OP_READ_REQ,   /* RDMA read through buffers: please send */
 	NIC_OP_READ_BUF,   /* a part of the answer */
+	NIC_OP_READ_HALF,  /* RDMA read: please copy the second half into my process */
+	NIC_OP_WRITE_HALF, /* RDMA write: please copy the second half out of my process */
 	NIC_OP_ACK,        /* system: the oldest unacknowledged messages of the VI are in place, or were refused */
 	NIC_OP_DISCONNECT, /* system: the sender's end of the VI is gone; len messages are acknowledged first, imm: error of the next one */
 	NIC_OP_RESYNC,     /* system: more ends are gone than could be told one by one: look at the sender's VIs */
@@ -71,7 +73,7 @@ struct nic_packet {
 		uint8_t data[NIC_PAYLOAD];
 		struct {
 			uint32_t buffer; /* index in the pool */
-			uint32_t handle; /* WRITE_BUF: memory handle at the receiver */
+			uint32_t handle; /* WRITE_BUF: memory handle at the receiver; READ_BUF: id of the claim */
 			uint64_t addr;   /* WRITE_BUF: target address; READ_BUF: offset in the message */
 		} buf;
 		struct {
@@ -80,8 +82,12 @@ struct nic_packet {
 		} pull;
 		struct {
 			uint64_t addr; /* at the receiver of the request */
-			uint32_t handle, pad;
-		} read;
+			uint32_t handle;
+			uint32_t claim; /* id (see claim.h) */
+			uint64_t peer;  /* halves: address at the sender of the request */
+			uint32_t part;  /* READ_REQ: bytes of a part */
+			uint32_t pad;
+		} ask;
 		struct {
 			uint32_t n;
 			uint32_t buffer[11];

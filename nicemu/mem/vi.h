@@ -28,7 +28,7 @@ struct nic_txe {
 };
 enum {
 	NIC_TXE_WAIT = 1,  /* sent; an acknowledgement or an answer is due */
-	NIC_TXE_READ = 2,  /* the answer is the data of an RDMA read */
+	NIC_TXE_ASKED = 2, /* the peer's NIC was asked to help; completes by itself, not by an acknowledgement */
 	NIC_TXE_GIVEN = 4, /* its pool buffer is out of the consumer's hands */
 };
 
@@ -66,10 +66,8 @@ struct nic_vi_ctx {
 	uint32_t rx_bad;                        /* malformed descriptors in the receive ring */
 	uint32_t rx_skip;                       /* 1: the rest of a message in arrival is dropped */
 	uint32_t pending;                       /* 1: on the scheduler's list */
-	uint32_t read_handle;
 	uint32_t acks_owed;                     /* messages in place whose acknowledgement found no room */
-	uint64_t read_addr;                     /* RDMA read being answered through buffers */
-	uint64_t read_left, read_done;
+	uint32_t reads, writes;                 /* of the send queue: transfers that the peer's NIC was asked to help with */
 };
 _Static_assert(sizeof(struct nic_vi_ctx) % 64 == 0, "whole lines");
 _Static_assert(sizeof(struct nic_txe) == 32 && sizeof(struct nic_rxe) == 32, "physical descriptors");

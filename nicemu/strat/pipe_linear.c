@@ -32,7 +32,7 @@ static int queues(struct nic *nic)
 		struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 
 		moved += nic_tx_run(nic, vi, NIC_POLL_VI);
-		if (ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || ctx->read_left || ctx->acks_owed)
+		if (ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || ctx->acks_owed)
 			nic->pending[kept++] = vi;
 		else
 			ctx->pending = 0;
@@ -47,6 +47,8 @@ static int pass(struct nic *nic)
 {
 	int moved = links(nic);
 
+	if (nic_unlikely(nic->nshared))
+		moved += nic_rdma_run(nic);
 	if (nic_unlikely(nic->npending))
 		moved += queues(nic);
 	return moved;
@@ -59,6 +61,8 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken 
 
 	if (nic_unlikely(nic->npending))
 		queues(nic);
+	if (nic_unlikely(nic->nshared))
+		nic_rdma_run(nic);
 	for (uint32_t left = n; left; left--, i++) {
 		struct nic_link *link;
 		struct nic_packet *p;
@@ -78,6 +82,8 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken 
 		if (nic_unlikely(nic_sys_waiting(link)))
 			nic_sys_run(nic, link);
 	}
+	if (nic_unlikely(nic->nshared)) /* asked for just now, perhaps */
+		nic_rdma_run(nic);
 	return 0;
 }
 

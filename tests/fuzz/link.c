@@ -155,6 +155,19 @@ static void pull(struct nic_packet *q, uint32_t len)
 	q->pull.run[1] = (struct nic_run){ some_address(), fuzz_seldom(4) ? fuzz_word() : len - first }; /* the sum is right, modulo 2^64 */
 }
 
+/* The claim is mostly there to be taken.  In b's process, which is this one, b names what is its own to lose. */
+static void request(struct nic_packet *q)
+{
+	struct nic_link *link = p.b.nic->link[p.a.nic->me];
+	uint32_t id = 1 + fuzz_below(3 * NIC_CLAIMS);
+
+	if (!fuzz_seldom(4))
+		nic_claim_open(&link->asked->claim[id % NIC_CLAIMS], id);
+	q->ask.claim = fuzz_seldom(8) ? fuzz_word() : id;
+	q->ask.part = FUZZ_OF(0, 1, 2048, 8192, 8193, UINT32_MAX);
+	q->ask.peer = (uintptr_t)p.b.mem;
+}
+
 static void body(struct nic_packet *q)
 {
 	uint32_t len = q->len_flags & NIC_PF_LEN;
@@ -165,15 +178,18 @@ static void body(struct nic_packet *q)
 	case NIC_OP_WRITE_BUF:
 	case NIC_OP_READ_BUF:
 		q->buf.buffer = some_buffer();
-		q->buf.handle = some_handle();
+		q->buf.handle = fuzz_seldom(2) && p.a.nic->link[p.b.nic->me] ? p.a.nic->link[p.b.nic->me]->ask_head : some_handle();
 		q->buf.addr = fuzz_seldom(2) ? FUZZ_OF(0, 0, 1, 128, NIC_BUFFER_SIZE, UINT64_MAX, -(uint64_t)len) : some_address();
 		break;
 	case NIC_OP_SEND_PULL:
 		pull(q, len);
 		break;
 	case NIC_OP_READ_REQ:
-		q->read.addr = some_address();
-		q->read.handle = some_handle();
+	case NIC_OP_READ_HALF:
+	case NIC_OP_WRITE_HALF:
+		q->ask.addr = some_address();
+		q->ask.handle = some_handle();
+		request(q);
 		break;
 	case NIC_OP_RETURN:
 		q->ret.n = FUZZ_OF(0, 1, 11, 12, UINT32_MAX);
@@ -251,7 +267,12 @@ static void hostile_words(void)
 {
 	struct nic_slot *s = p.b.nic->slot;
 
-	switch (fuzz_below(6)) {
+	switch (fuzz_below(7)) {
+	case 6: /* what it says of a's requests; that a copy is never made or refused costs a wait, and is left out */
+		if (p.b.nic->link[p.a.nic->me])
+			p.b.nic->link[p.a.nic->me]->asking->claim[fuzz_below(NIC_CLAIMS)].word =
+				fuzz_word() | FUZZ_OF(NIC_CLAIM_DONE, NIC_CLAIM_REFUSED, NIC_CLAIM_DONE | NIC_CLAIM_CLOSED) | (uint64_t)fuzz_word() << 32;
+		break;
 	case 0:
 		s->ring_head[p.a.nic->me].head += fuzz_seldom(2) ? fuzz_below(NIC_RING_CELLS) : fuzz_word();
 		break;

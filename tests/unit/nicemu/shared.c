@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RDMA on which the NICs of both ends work (ctl/rdma.c): streams and halves, a peer that does not look, looks too late, or
+ * dies with a claim in hand, and memory that goes while a transfer is under way.  a asks, b is asked.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "tests/unit/nicemu/kin.h"
+
+enum { BIG = 512 << 10, LONG_AGO = 2000 /* passes that no patience survives */ };
+
+static struct pair p;
+
+static struct nic_link *ab(void)
+{
+	return p.a.nic->link[p.b.nic->me];
+}
+
+/* Streams up to this many bytes, halves from that many. */
+static void ways(uint32_t stream_max, uint32_t half_min)
+{
+	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
+	ab()->half_min = half_min;
+}
+
+static bool begin(uint32_t stream_max, uint32_t half_min)
+{
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	ways(stream_max, half_min);
+	if (ab()->cma)
+		return true;
+	pair_close(&p);
+	return false;
+}
+
+#define BEGIN(stream, half)                                       \
+	do {                                                      \
+		if (!begin(stream, half))                         \
+			SKIP("no cross-memory attach here");      \
+	} while (0)
+
+static struct nic_desc *rdma(int i, uint16_t op, uint32_t local, uint32_t remote, uint32_t len)
+{
+	struct nic_desc *d = fill(&p.a, i, op, p.a.mem + local, len);
+
+	d->nseg = 2;
+	d->seg[1] = d->seg[0];
+	d->seg[0] = (struct nic_seg){ (uintptr_t)p.b.mem + remote, p.b.handle, 0 };
+	return d;
+}
+
+static struct nic_desc *post(int i, uint16_t op, uint32_t local, uint32_t remote, uint32_t len)
+{
+	struct nic_desc *d = rdma(i, op, local, remote, len);
+
+	send_desc(&p.a, d);
+	return d;
+}
+
+static int done(const struct nic_desc *d)
+{
+	return (status_of(d) & NIC_ST_DONE) != 0;
+}
+
+static int good(const struct nic_desc *d)
+{
+	return done(d) && !(status_of(d) & NIC_ST_ERROR_MASK);
+}
+
+/* a alone runs. */
+static void poll_a(int times)
+{
+	for (int i = 0; i < times; i++)
+		nic_poll(p.a.nic);
+}
+
+static const uint32_t sizes[] = { 1, 100, 2048, 2049, 4096, 8192, 8193, 16384, 16385, 40000, 65536, 70001, 262144, BIG };
+
+static void every_size(uint16_t op)
+{
+	struct end *from = op == NIC_CTL_RDMA_READ ? &p.b : &p.a, *to = op == NIC_CTL_RDMA_READ ? &p.a : &p.b;
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (uint32_t odd = 0; odd < 8000; odd += 1777) {
+			uint32_t at = 4096 + odd, len = sizes[i];
+			struct nic_desc *d;
+
+			memset(to->mem, 0x55, PAIR_MEM);
+			pattern(from->mem + 4096, len + 8000, i + odd);
+			d = op == NIC_CTL_RDMA_READ ? post(0, op, 4096, at, len) : post(0, op, at, 4096, len);
+			pair_poll(&p);
+			CHECK(good(d));
+			CHECK_EQ(d->length, len);
+			CHECK(memcmp(to->mem + 4096, from->mem + at, len) == 0);
+			CHECK_EQ(to->mem[4095], 0x55);
+			CHECK_EQ(to->mem[4096 + len], 0x55);
+		}
+}
+
+static void streams_of_every_size(void)
+{
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	every_size(NIC_CTL_RDMA_READ);
+	CHECK(counter(p.b.nic, "bytes_read_buffer") > BIG);
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), 0);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+	pair_close(&p);
+}
+
+static void halves_of_every_size(void)
+{
+	BEGIN(0, 0);
+	every_size(NIC_CTL_RDMA_READ);
+	every_size(NIC_CTL_RDMA_WRITE);
+	CHECK(counter(p.a.nic, "bytes_own_half") > BIG);
+	CHECK(counter(p.a.nic, "bytes_peer_half") > BIG / 2);
+	CHECK_EQ(counter(p.a.nic, "bytes_peer_half"), counter(p.b.nic, "bytes_helped"));
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+	pair_close(&p);
+}
+
+/* More than the ring, the claims and the link hold; both ways mixed; b looks now and then. */
+static void many_under_way(void)
+{
+	uint32_t len[300], at = 0;
+	int n = 0, left = LONG_AGO;
+
+	BEGIN(6000, 10000);
+	pattern(p.b.mem, PAIR_MEM, 7);
+	for (; n < 300; n++) {
+		len[n] = n % 3 ? 500 + n * 11 : 12288;
+		if (at + len[n] > PAIR_MEM)
+			break;
+		post(n, NIC_CTL_RDMA_READ, at, at, len[n]);
+		at += len[n];
+		if (n % 7 == 0)
+			nic_poll(p.b.nic);
+	}
+	while (n && !done(&p.a.desc[n - 1]) && left--) {
+		nic_poll(p.a.nic);
+		if (left % 5 == 0)
+			nic_poll(p.b.nic);
+	}
+	for (int i = 0; i < n; i++)
+		CHECK(good(&p.a.desc[i]));
+	CHECK(memcmp(p.a.mem, p.b.mem, at) == 0);
+	CHECK(counter(p.a.nic, "bytes_own_half") > 0);
+	CHECK(counter(p.b.nic, "bytes_read_buffer") > 0);
+	CHECK_EQ(p.a.nic->nshared, 0);
+	pair_poll(&p);
+	CHECK_EQ(p.b.nic->nshared, 0);
+	pair_close(&p);
+}
+
+/* Nobody is there: a does it alone, soon, and does not ask again until b has looked. */
+static void absent_peer(void)
+{
+	for (int way = 0; way < 3; way++) {
+		uint16_t op = way == 2 ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ;
+		struct end *from = way == 2 ? &p.a : &p.b, *to = way == 2 ? &p.b : &p.a;
+		int polls = 0;
+		struct nic_desc *d;
+		uint64_t asked;
+
+		BEGIN(way ? 0 : UINT32_MAX, 8192);
+		pattern(from->mem, BIG, 3);
+		d = post(0, op, 0, 0, BIG);
+		CHECK(!done(d));
+		for (; !done(d) && polls < LONG_AGO; polls++)
+			nic_poll(p.a.nic);
+		CHECK(good(d));
+		CHECK(polls < 200);
+		CHECK(is_pattern(to->mem, BIG, 3));
+		CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
+		asked = counter(p.a.nic, "shared");
+		CHECK(good(post(1, op, 0, 0, BIG))); /* in the call */
+		CHECK_EQ(counter(p.a.nic, "shared"), asked);
+		memset(to->mem, 0x55, BIG);
+		pair_poll(&p); /* b finds a request that has been taken back */
+		CHECK_EQ(to->mem[0], 0x55);
+		CHECK_EQ(to->mem[BIG - 1], 0x55);
+		d = post(2, op, 0, 0, BIG);
+		CHECK_EQ(counter(p.a.nic, "shared"), asked + 1);
+		pair_poll(&p);
+		CHECK(good(d));
+		CHECK(is_pattern(to->mem, BIG, 3));
+		pair_close(&p);
+	}
+}
+
+/* b sends a part of the stream and is not seen again: what it has not sent, a copies. */
+static void half_hearted_peer(void)
+{
+	struct nic_desc *d;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	pattern(p.b.mem, BIG, 5);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	nic_poll(p.b.nic);
+	poll_a(LONG_AGO);
+	CHECK(good(d));
+	CHECK(is_pattern(p.a.mem, BIG, 5));
+	CHECK(counter(p.b.nic, "bytes_read_buffer") > 0);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer") + counter(p.a.nic, "bytes_read"), BIG);
+	memset(p.a.mem, 0x55, BIG);
+	pair_poll(&p);
+	CHECK_EQ(p.a.mem[BIG - 1], 0x55);
+	pair_close(&p);
+}
+
+/* The asking VI is taken down: its memory is its own from then on. */
+static void flushed_with(bool stream)
+{
+	struct nic_desc *d;
+
+	BEGIN(stream ? UINT32_MAX : 0, 8192);
+	pattern(p.b.mem, BIG, 9);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	CHECK(!done(d));
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
+	memset(p.a.mem, 0x55, BIG); /* ours again */
+	pair_poll(&p);
+	for (int i = 0; i < BIG; i += 512)
+		CHECK_EQ(p.a.mem[i], 0x55);
+	CHECK_EQ(p.a.nic->nshared, 0);
+	CHECK_EQ(p.b.nic->nshared, 0);
+	pair_close(&p);
+}
+
+static void flushed_stream(void) { flushed_with(true); }
+static void flushed_halves(void) { flushed_with(false); }
+
+/* The target's region goes before its NIC looks: an error as if it had never been. */
+static void gone_with(uint16_t op, bool stream)
+{
+	struct nic_desc *d;
+
+	BEGIN(stream ? UINT32_MAX : 0, 8192);
+	memset(p.b.mem, 0x33, BIG);
+	memset(p.a.mem, 0x44, BIG);
+	d = post(0, op, 0, 0, BIG);
+	CHECK_EQ(nic_mem_deregister(p.b.nic, (uintptr_t)p.b.mem, p.b.handle), NIC_OK);
+	pair_poll(&p);
+	CHECK(done(d) && (status_of(d) & NIC_ST_RDMA_PROT));
+	if (op == NIC_CTL_RDMA_WRITE) /* the first half was there in time */
+		CHECK_EQ(p.b.mem[BIG - 1], 0x33);
+	CHECK_EQ(kin_state(&p.a), NIC_VI_ERROR);
+	CHECK_EQ(kin_state(&p.b), NIC_VI_ERROR);
+	CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
+	pair_close(&p);
+}
+
+static void region_gone_stream(void) { gone_with(NIC_CTL_RDMA_READ, true); }
+static void region_gone_read(void) { gone_with(NIC_CTL_RDMA_READ, false); }
+static void region_gone_write(void) { gone_with(NIC_CTL_RDMA_WRITE, false); }
+
+/* The same when a has to do it alone in the end. */
+static void region_gone_late(void)
+{
+	struct nic_desc *d;
+
+	BEGIN(0, 8192);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
+	nic_mem_deregister(p.b.nic, (uintptr_t)p.b.mem, p.b.handle);
+	poll_a(LONG_AGO);
+	CHECK(done(d) && (status_of(d) & NIC_ST_RDMA_PROT));
+	CHECK_EQ(kin_state(&p.a), NIC_VI_ERROR);
+	pair_close(&p);
+}
+
+/* What the asking process's own memory may be is judged before anybody is asked. */
+static void local_protection(void)
+{
+	struct nic_desc *d;
+
+	BEGIN(UINT32_MAX, 8192);
+	d = rdma(0, NIC_CTL_RDMA_READ, PAIR_MEM - 4096, 0, BIG);
+	send_desc(&p.a, d);
+	CHECK(done(d) && (status_of(d) & NIC_ST_PROTECTION));
+	CHECK_EQ(counter(p.a.nic, "shared"), 0);
+	pair_close(&p);
+}
+
+/* A send, a read and immediate data stay behind a write whose second half is under way. */
+static void send_waits_for_write(void)
+{
+	struct nic_desc *w, *s, *r, *m;
+
+	BEGIN(0, 8192);
+	for (int i = 0; i < 2; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + BIG + 4096 * i, 100));
+	pattern(p.a.mem, BIG, 1);
+	w = post(0, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
+	s = fill(&p.a, 1, NIC_CTL_SEND, p.a.mem, 8);
+	send_desc(&p.a, s);
+	m = rdma(2, NIC_CTL_RDMA_WRITE | NIC_CTL_IMMEDIATE, 0, 0, 64);
+	send_desc(&p.a, m);
+	r = post(3, NIC_CTL_RDMA_READ, BIG, 0, 4096);
+	CHECK(!done(w) && !done(s) && !done(m) && !done(r));
+	poll_a(3);
+	for (int i = 0; i < 40 && !done(&p.b.desc[0]); i++) {
+		nic_poll(p.b.nic);
+		if (done(&p.b.desc[0]))
+			CHECK(is_pattern(p.b.mem, BIG, 1));
+		nic_poll(p.a.nic);
+	}
+	pair_poll(&p);
+	CHECK(good(w) && good(s) && good(m) && good(r));
+	CHECK(good(&p.b.desc[0]) && good(&p.b.desc[1]));
+	CHECK(memcmp(p.a.mem + BIG, p.a.mem, 4096) == 0);
+	pair_close(&p);
+}
+
+/* Writes to the same place end as they were posted, though b comes late. */
+static void writes_in_order(void)
+{
+	for (int late = 0; late < 2; late++) {
+		BEGIN(0, 8192);
+		for (int i = 0; i < 6; i++)
+			pattern(p.a.mem + i * 65536, 65536, i);
+		for (int i = 0; i < 6; i++)
+			post(i, NIC_CTL_RDMA_WRITE, i * 65536, i % 2 ? 8192 : 0, i == 4 ? 60000 : 65536);
+		if (late)
+			poll_a(LONG_AGO);
+		pair_poll(&p);
+		for (int i = 0; i < 6; i++)
+			CHECK(good(&p.a.desc[i]));
+		CHECK(memcmp(p.b.mem, p.a.mem + 4 * 65536, 8192) == 0);
+		CHECK(is_pattern(p.b.mem + 8192, 65536, 5));
+		pair_close(&p);
+	}
+}
+
+/* A fence waits for the reads before it; without one a send does not. */
+static void queue_fence(void)
+{
+	struct nic_desc *fenced;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	for (int i = 0; i < 2; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + BIG, 100));
+	post(0, NIC_CTL_RDMA_READ, 0, 0, 65536);
+	send_desc(&p.a, fill(&p.a, 1, NIC_CTL_SEND, p.a.mem, 8));
+	fenced = fill(&p.a, 2, NIC_CTL_SEND | NIC_CTL_QFENCE, p.a.mem, 8);
+	send_desc(&p.a, fenced);
+	nic_poll(p.b.nic);
+	CHECK(done(&p.b.desc[0]));
+	CHECK(!done(&p.b.desc[1]));
+	pair_poll(&p);
+	CHECK(good(fenced) && done(&p.b.desc[1]));
+	pair_close(&p);
+}
+
+/* ---- two processes ----------------------------------------------------------------------------------------------- */
+
+enum { READY, ADDR_LOW, ADDR_HIGH, HANDLE, CLAIMED };
+
+/* Connects, shows its memory, and claims the first thing that it is asked for, never to do it. */
+static int claimer(void)
+{
+	char device[48];
+	struct end e;
+
+	snprintf(device, sizeof(device), "test-%d", (int)getppid());
+	end_open(&e, device);
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	if (kin_connect(&e, "b", "a"))
+		return 1;
+	atomic_store(&kin_step[ADDR_LOW], (int)(uintptr_t)e.mem);
+	atomic_store(&kin_step[ADDR_HIGH], (int)((uintptr_t)e.mem >> 32));
+	atomic_store(&kin_step[HANDLE], (int)e.handle);
+	atomic_store(&kin_step[READY], 1);
+	for (;;)
+		for (uint32_t i = 0; i < e.nic->nactive; i++)
+			if (nic_claim_take(&e.nic->active[i]->asking->claim[1], 1, 0))
+				atomic_store(&kin_step[CLAIMED], 1);
+}
+
+/* The peer dies with a half in hand: the VI is lost, and nothing hangs. */
+static void killed_with_a_claim(void)
+{
+	double killed;
+	char device[48];
+	struct nic_desc *d;
+	pid_t child;
+
+	kin_clear();
+	child = kin_fork(claimer);
+	snprintf(device, sizeof(device), "test-%d", (int)getpid());
+	end_open(&p.a, device);
+	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
+	CHECK_EQ(kin_connect(&p.a, "a", "b"), NIC_OK);
+	CHECK(kin_await(p.a.nic, READY, 1));
+	if (p.a.nic->active[0]->cma) {
+		p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 0;
+		p.a.nic->active[0]->half_min = 8192;
+		d = fill(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, BIG);
+		d->nseg = 2;
+		d->seg[1] = d->seg[0];
+		d->seg[0] = (struct nic_seg){ (uint32_t)kin_step[ADDR_LOW] | (uint64_t)(uint32_t)kin_step[ADDR_HIGH] << 32, kin_step[HANDLE], 0 };
+		send_desc(&p.a, d);
+		CHECK(kin_await(NULL, CLAIMED, 1));
+		poll_a(LONG_AGO);
+		CHECK(!done(d)); /* claimed is claimed */
+		CHECK_EQ(kin_kill(child), -SIGKILL);
+		killed = kin_now();
+		CHECK(kin_lost(&p.a, 10));
+		CHECK(kin_now() - killed < 2);
+		CHECK(done(d) && (status_of(d) & NIC_ST_TRANSPORT));
+		CHECK_EQ(p.a.nic->nshared, 0);
+	} else {
+		kin_kill(child);
+		check_now.skip = "no cross-memory attach here";
+	}
+	end_close(&p.a);
+}
+
+/* Reads for ever, of sizes that go all ways. */
+static int reader(void)
+{
+	char device[48];
+
+	snprintf(device, sizeof(device), "test-%d", (int)getppid());
+	end_open(&p.a, device);
+	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
+	if (kin_connect(&p.a, "a", "b"))
+		return 1;
+	p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 30000;
+	p.a.nic->active[0]->half_min = 30001;
+	if (!kin_await(p.a.nic, READY, 1))
+		return 2;
+	for (uint32_t i = 0;; i++) {
+		uint32_t len = 1 + i * 7919 % BIG;
+		struct nic_desc *d = fill(&p.a, 0, i % 3 ? NIC_CTL_RDMA_READ : NIC_CTL_RDMA_WRITE, p.a.mem, len);
+
+		d->nseg = 2;
+		d->seg[1] = d->seg[0];
+		d->seg[0] = (struct nic_seg){ (uint32_t)kin_step[ADDR_LOW] | (uint64_t)(uint32_t)kin_step[ADDR_HIGH] << 32, kin_step[HANDLE], 0 };
+		send_desc(&p.a, d);
+		while (!done(d))
+			nic_poll(p.a.nic);
+		if (!good(d))
+			return 3;
+		atomic_fetch_add(&kin_step[CLAIMED], 1);
+	}
+}
+
+/* The asking process dies at any instruction: whoever helps it goes on, and keeps nothing. */
+static void killed_while_asking(void)
+{
+	for (int round = 0; round < 10; round++) {
+		char device[48];
+		pid_t child;
+
+		kin_clear();
+		child = kin_fork(reader);
+		snprintf(device, sizeof(device), "test-%d", (int)getpid());
+		end_open(&p.b, device);
+		end_vi(&p.b, NIC_RELIABLE_DELIVERY);
+		CHECK_EQ(kin_connect(&p.b, "b", "a"), NIC_OK);
+		atomic_store(&kin_step[ADDR_LOW], (int)(uintptr_t)p.b.mem);
+		atomic_store(&kin_step[ADDR_HIGH], (int)((uintptr_t)p.b.mem >> 32));
+		atomic_store(&kin_step[HANDLE], (int)p.b.handle);
+		atomic_store(&kin_step[READY], 1);
+		for (double until = kin_now() + KIN_SECONDS; atomic_load(&kin_step[CLAIMED]) <= 3 * round && kin_now() < until;)
+			nic_poll(p.b.nic);
+		CHECK(atomic_load(&kin_step[CLAIMED]) > 0);
+		CHECK_EQ(kin_kill(child), -SIGKILL);
+		CHECK(kin_lost(&p.b, 10));
+		for (int i = 0; i < 100; i++)
+			nic_poll(p.b.nic);
+		CHECK_EQ(p.b.nic->nshared, 0);
+		end_close(&p.b);
+	}
+}
+
+int main(void)
+{
+	kin_start();
+	CASE(killed_with_a_claim);
+	CASE(killed_while_asking);
+	CASE(streams_of_every_size);
+	CASE(halves_of_every_size);
+	CASE(many_under_way);
+	CASE(absent_peer);
+	CASE(half_hearted_peer);
+	CASE(flushed_stream);
+	CASE(flushed_halves);
+	CASE(region_gone_stream);
+	CASE(region_gone_read);
+	CASE(region_gone_write);
+	CASE(region_gone_late);
+	CASE(local_protection);
+	CASE(send_waits_for_write);
+	CASE(writes_in_order);
+	CASE(queue_fence);
+	return check_done();
+}
