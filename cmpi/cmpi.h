@@ -89,9 +89,9 @@ bool cmpi_proc_is_self(const struct cmpi_proc *proc);
 
 /*
  * begin gives a place of `len` bytes to write the payload to (8-byte aligned); then exactly one commit or abort.
- * The payload may be shortened at commit.  commit always accepts (it queues when credit is short); the message is then
- * out of the caller's hands: there is no completion.  begin returns CMPI_AGAIN when no vbuf is free, when the backlog of
- * the peer is full, and until the connection is up: make progress and call again.
+ * The payload may be shortened at commit.  The message is then out of the caller's hands: there is no completion.  begin
+ * returns CMPI_AGAIN when no vbuf is free, when the peer has given no credit, and until the connection is up: make progress
+ * and call again.  commit always accepts: if the credit has gone since begin, the message waits for this process's progress.
  * Not for the self peer (CMPI_PARAMETER).
  */
 struct cmpi_am {

@@ -21,8 +21,8 @@ static __attribute__((noinline)) struct via_vbuf *refuse(struct cmpi *c, int rea
 }
 
 /*
- * May a new message be queued for this peer?  Connects on first use, and accepts nothing before the connection is up: a
- * caller that was told OK may stop making progress, and the connection would never be made.
+ * There is no credit: why?  Connects on first use.  What cannot leave now is not accepted: a caller that was told OK may stop
+ * making progress, and then neither would the connection be made nor a queue move.
  */
 static __attribute__((noinline)) int ready_slow(struct cmpi_proc *proc)
 {
@@ -36,9 +36,8 @@ static __attribute__((noinline)) int ready_slow(struct cmpi_proc *proc)
 		err = via_conn_start(proc);
 		return err == CMPI_OK ? CMPI_AGAIN : err;
 	case VIA_CONN_CONNECTING:
-		return CMPI_AGAIN;
 	case VIA_CONN_CONNECTED:
-		return proc->backlog.len < proc->cmpi->params.backlog_max ? CMPI_OK : CMPI_AGAIN;
+		return CMPI_AGAIN;
 	default:
 		return CMPI_TRANSPORT;
 	}

@@ -13,7 +13,7 @@
 	C(am_short, "cmpi_am_short", "of them, short enough to travel inside a NIC command") \
 	C(am_received, "cmpi_am_received", "Active messages received") \
 	C(eager, "cmpi_eager", "Matched messages sent eagerly") \
-	C(credit_stalls, "cmpi_credit_stalls", "Packets that waited in the backlog for credit or a connection") \
+	C(credit_stalls, "cmpi_credit_stalls", "Packets that waited in the backlog for credit or a connection; an active message without credit is refused instead: cmpi_again") \
 	C(backlog_max, "cmpi_backlog_max", "Longest backlog of one connection, packets") \
 	C(noops_sent, "cmpi_noops_sent", "Credit messages (NOOPs) sent") \
 	C(noops_received, "cmpi_noops_received", "Credit messages (NOOPs) received") \
@@ -31,7 +31,7 @@
 	C(dreg_misses, "cmpi_dreg_misses", "Registrations made") \
 	C(dreg_evictions, "cmpi_dreg_evictions", "Registrations dropped to make room") \
 	C(vbufs, "cmpi_vbufs", "vbufs allocated") \
-	C(again, "cmpi_again", "Calls refused for now: no vbuf, buffer or queue entry free") \
+	C(again, "cmpi_again", "Calls refused for now: no credit, vbuf or buffer") \
 	C(connections, "cmpi_connections", "Connections made") \
 	C(peers_lost, "cmpi_peers_lost", "Connections lost")
 

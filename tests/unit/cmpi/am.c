@@ -136,21 +136,33 @@ static void out_of_buffers(void)
 	job_close();
 }
 
-static void a_full_backlog_refuses(void)
+/* What was accepted has left: nothing waits for a caller who may never come back.  Only what was begun before is queued. */
+static void no_credit_refuses(void)
 {
 	uint32_t n = 1;
 
 	job_reset(100);
-	fake_param("backlog_max", 5);
 	fake_param("prepost_depth", 8);
 	fake_param("initial_prepost_depth", 16);
 	REQUIRE(job_open(2) && job_connect(A, B));
 	while (job_send(A, B, n, 8) == CMPI_OK)
 		n++;
-	CHECK_EQ(job[A].to[B]->backlog.len, 5);
-	CHECK_EQ(job_count(A, "cmpi_backlog_max"), 5);
+	CHECK_EQ(job[A].to[B]->remote_credit, 0);
+	CHECK_EQ(job[A].to[B]->backlog.len, 0);
+	CHECK_EQ(job_count(A, "cmpi_backlog_max"), 0);
 	CHECK_EQ(job_send(A, B, n, 8), CMPI_AGAIN);
+	for (int i = 0; i < 10; i++) {
+		fake_run();
+		job_progress(B); /* and A not once */
+	}
+	CHECK_EQ(job[B].got[A], n);
 	job_turn(4);
+	CHECK(job_send_at_once(A, B, n, 20));
+	CHECK(job[A].to[B]->backlog.len > 0);
+	CHECK_EQ(job_send(A, B, n + 20, 8), CMPI_AGAIN);
+	job_turn(10);
+	n += 20;
+	CHECK_EQ(job[A].to[B]->backlog.len, 0);
 	CHECK_EQ(job_send(A, B, n++, 8), CMPI_OK);
 	job_turn(4);
 	CHECK_EQ(job[B].got[A], n);
@@ -215,7 +227,7 @@ int main(void)
 	CASE(short_ones_take_no_buffer);
 	CASE(abort_gives_back);
 	CASE(out_of_buffers);
-	CASE(a_full_backlog_refuses);
+	CASE(no_credit_refuses);
 	CASE(handlers_send_and_progress);
 	CASE(many);
 	return check_done();
