@@ -19,12 +19,11 @@ const char *cmpi_err_text(int err)
 	return err >= 0 && err < CMPI_ERR_COUNT ? text[err] : "unknown error";
 }
 
-extern const struct cmpi_protocol mpip_via_protocol;
+extern const struct cmpi_protocol mpip_via_protocol, mpip_self_protocol;
 
-/* A second module stands beside the first here. */
 const struct cmpi_protocol *cmpi_map_functions(const char *name)
 {
-	static const struct cmpi_protocol *const module[] = {&mpip_via_protocol};
+	static const struct cmpi_protocol *const module[] = {&mpip_via_protocol, &mpip_self_protocol};
 
 	for (size_t i = 0; name && i < sizeof(module) / sizeof(module[0]); i++)
 		if (!strcmp(module[i]->name, name))

@@ -27,7 +27,7 @@
 	X(UNREACHABLE, "the peer is not on this card") \
 	X(PROTECTION, "memory not registered for that access") \
 	X(TRANSPORT, "connection to the peer is lost") \
-	X(NEEDS_ENGINE, "needs the ADI engine, which is not present") \
+	X(TRUNCATED, "the message was longer than the receive") \
 	X(SYSTEM, "the NIC could not be opened")
 enum cmpi_err {
 #define X(name, text) CMPI_##name,
@@ -108,6 +108,83 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
 
 /* One pass; returns the number of events handled. */
 int cmpi_progress(struct cmpi *cmpi);
+
+/* ---- matched messages (hot) -------------------------------------------------------------------------------------- */
+
+/*
+ * Messages that meet their receives by (context, source, tag) in MPI's order: two messages of one sender that match the same
+ * receive are received in the order of their sends, and a receive is given to the first message that it matches, wildcards
+ * included.  Short messages leave at once and are buffered at either end, long ones stay where they are until they are matched.
+ *
+ * A request is the caller's memory from its start until `done` has run, once, without any lock held and possibly inside the
+ * call that starts it.  The self peer is a peer like any other.
+ */
+enum {
+	CMPI_ANY_SOURCE = -1,
+	CMPI_ANY_TAG = -1,       /* matches tags from 0 on; tags below -1 are the MPI library's own */
+	CMPI_REQ_MODULE = 18,    /* words of a request that belong to the protocol module */
+};
+enum cmpi_mode { CMPI_MODE_STANDARD, CMPI_MODE_SYNC, CMPI_MODE_READY };
+
+/* A communicator, as far as messages are concerned; the caller's memory while messages or receives of it are pending. */
+struct cmpi_comm {
+	uint32_t context;
+	uint32_t rank;           /* of this process: the source that its messages show */
+	uint32_t nrcvany;        /* receives posted for any source; the engine's */
+};
+
+struct cmpi_status {
+	int32_t source, tag;
+	uint64_t length;         /* of the message, also when it was cut off */
+	int err;                 /* CMPI_OK, CMPI_TRUNCATED, CMPI_TRANSPORT, CMPI_RESOURCE */
+	bool cancelled;
+};
+
+struct cmpi_req {
+	/* The caller fills in these ... */
+	void (*done)(struct cmpi_req *req);
+	struct cmpi_comm *comm;
+	struct cmpi_proc *to;    /* sends */
+	void *buf;               /* only read by sends */
+	uint64_t size;           /* of the message, or of the room for it */
+	int32_t source;          /* receives */
+	int32_t tag;
+	enum cmpi_mode mode;     /* sends */
+	/* ... finds this in `done` ... */
+	struct cmpi_status status;
+	/* ... and has no business here. */
+	uint8_t state;           /* enum mpip_req_state */
+	bool cancelling;
+	void (*cancel)(struct cmpi *cmpi, struct cmpi_req *req);
+	struct mpip_bin *bin;
+	struct cmpi_req *next, *prev;
+	uint64_t sequence;
+	uint64_t module[CMPI_REQ_MODULE];
+};
+
+/* The short way, without a request outstanding.  CMPI_OK: sent, and the buffer is the caller's; `done` does not run.
+ * CMPI_AGAIN: nothing happened, cmpi_isend takes the same request. */
+int cmpi_send(struct cmpi *cmpi, struct cmpi_req *req);
+int cmpi_isend(struct cmpi *cmpi, struct cmpi_req *req);
+int cmpi_irecv(struct cmpi *cmpi, struct cmpi_req *req);
+/* For requests whose `done` is NULL: blocking receive of one that is not started, and the end of one that is.  They make
+ * progress until it is done, and return the status' err. */
+int cmpi_recv(struct cmpi *cmpi, struct cmpi_req *req);
+int cmpi_wait(struct cmpi *cmpi, struct cmpi_req *req);
+bool cmpi_is_done(const struct cmpi_req *req);
+
+/* The first message that a receive would be given, if there is one.  improbe takes it out: it must be received by imrecv. */
+struct cmpi_message;
+bool cmpi_iprobe(struct cmpi *cmpi, struct cmpi_comm *comm, int32_t source, int32_t tag, struct cmpi_status *status);
+struct cmpi_message *cmpi_improbe(struct cmpi *cmpi, struct cmpi_comm *comm, int32_t source, int32_t tag,
+                                  struct cmpi_status *status);
+int cmpi_imrecv(struct cmpi *cmpi, struct cmpi_message *message, struct cmpi_req *req);
+
+/*
+ * A receive that is not matched, or a send whose message has not begun to leave, ends at once; a long message that waits at
+ * its receiver is asked back.  `done` runs in any case, and says whether it was cancelled.
+ */
+void cmpi_cancel(struct cmpi *cmpi, struct cmpi_req *req);
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 

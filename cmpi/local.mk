@@ -7,6 +7,17 @@ cmpi_libcmpi_la_SOURCES = \
 	cmpi/cmpi.c \
 	cmpi/cmpi.h \
 	cmpi/protocol.h \
+	cmpi/engine/bin.c \
+	cmpi/engine/bin.h \
+	cmpi/engine/blocking.c \
+	cmpi/engine/cancel.c \
+	cmpi/engine/engine.h \
+	cmpi/engine/queue.c \
+	cmpi/engine/recv.c \
+	cmpi/engine/send.c \
+	cmpi/engine/unexpected.c \
+	cmpi/pm_self/self.c \
+	cmpi/pm_via/adi.c \
 	cmpi/pm_via/am.c \
 	cmpi/pm_via/atomic.c \
 	cmpi/pm_via/completion.c \
@@ -20,6 +31,7 @@ cmpi_libcmpi_la_SOURCES = \
 	cmpi/pm_via/flow.h \
 	cmpi/pm_via/handle.c \
 	cmpi/pm_via/lock.h \
+	cmpi/pm_via/match.c \
 	cmpi/pm_via/match.h \
 	cmpi/pm_via/packet.h \
 	cmpi/pm_via/params.c \

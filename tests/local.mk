@@ -34,9 +34,11 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/conn \
 	tests/unit/cmpi/deadlock \
 	tests/unit/cmpi/dreg \
+	tests/unit/cmpi/engine \
 	tests/unit/cmpi/match \
 	tests/unit/cmpi/params \
 	tests/unit/cmpi/processes \
+	tests/unit/cmpi/queue \
 	tests/unit/cmpi/rma \
 	tests/unit/cmpi/table \
 	tests/unit/nicemu/attach \
@@ -82,10 +84,13 @@ tests_unit_cmpi_deadlock_SOURCES = tests/unit/cmpi/deadlock.c tests/stress/fake_
 tests_unit_cmpi_deadlock_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_dreg_SOURCES = tests/unit/cmpi/dreg.c tests/stress/fake_vipl.c
 tests_unit_cmpi_dreg_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_engine_SOURCES = tests/unit/cmpi/engine.c tests/stress/fake_vipl.c
+tests_unit_cmpi_engine_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_match_SOURCES = tests/unit/cmpi/match.c tests/stress/fake_vipl.c
 tests_unit_cmpi_match_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_params_SOURCES = tests/unit/cmpi/params.c tests/stress/fake_vipl.c
 tests_unit_cmpi_params_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_queue_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_rma_SOURCES = tests/unit/cmpi/rma.c tests/stress/fake_vipl.c
 tests_unit_cmpi_rma_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_table_SOURCES = tests/unit/cmpi/table.c tests/stress/fake_vipl.c

@@ -120,6 +120,7 @@ void via_flow_init(struct cmpi_proc *proc)
 	proc->bye_in = proc->bye_out = false;
 	proc->packet_no_out = proc->packet_no_in = 0;
 	proc->eager_sent = proc->eager_consumed = proc->consumed = 0;
+	proc->consumed_cc = 0;
 	via_flow_refill(proc);
 	proc->granted = p->initial - p->noop_extra;
 	proc->local_credit = 0;
@@ -403,6 +404,8 @@ int via_flow_run(struct cmpi *c)
 			if (proc->state == VIA_CONN_CLOSING)
 				via_conn_close_step(proc);
 		}
+		if (proc->process.sendhead)
+			via_adi_push(proc);
 		proc = next;
 	}
 	return n;

@@ -49,7 +49,8 @@ static inline uint64_t via_header_word(const struct cmpi_proc *proc, uint32_t ty
 {
 	uint32_t mine = via_likely(proc->remote_credit <= VIA_CREDIT_BYTE) ? proc->remote_credit : VIA_CREDIT_BYTE;
 
-	return htole64(type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48);
+	return htole64(type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48 |
+	               (uint64_t)(proc->consumed / VIA_CONSUMED_UNIT) << 56);
 }
 
 /* The header leaves: the peer is told of that credit. */
@@ -154,6 +155,7 @@ static inline void via_flow_replace(struct cmpi_proc *proc)
 static inline bool via_flow_credit(struct cmpi_proc *proc, const struct via_header *header)
 {
 	proc->remote_cc = header->remote_credit;
+	proc->consumed_cc = header->consumed;
 	if (via_likely(header->noop_ack == proc->noops_acked && proc->remote_credit && proc->state == VIA_CONN_CONNECTED && !proc->send_head &&
 	               proc->remote_credit < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE)) {
 		proc->remote_credit = (uint16_t)(proc->remote_credit + header->vbuf_credit); /* there was credit, so nothing waits for it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Matched messages: what the ADI engine (posted and unexpected queues) and the protocol module say to each other.
- * Not for the glue.  The engine decides which receive a message belongs to; the module moves the data.
+ * Matched messages: what somebody who matches (posted and unexpected queues) and the protocol module say to each other.
+ * Not for the glue.  That somebody is the ADI engine, through adi.c, or a test that matches by itself.
  *
  * Sending: the engine fills a struct via_send and calls via_match_send; `done` runs when the buffer is its own again.
  * Receiving: `arrived` tells of an envelope, in the order of the sends of that peer.  It answers with the receive that
@@ -34,7 +34,8 @@ struct via_send {
 	struct cmpi_reg *reg;
 	uint64_t offset;
 	uint64_t rreq;
-	uint8_t asked; /* enum via_protocol of the start packet */
+	uint8_t asked;  /* enum via_protocol of the start packet */
+	bool cancelled; /* taken back from the receiver; for `done` */
 };
 
 /* A receive; the caller's memory until `done`. */
@@ -57,7 +58,7 @@ struct via_engine {
 	                            struct via_incoming *message);
 };
 
-/* At most one, before the first message; without one an arriving envelope is a protocol error of the peer. */
+/* In place of the ADI engine; before the first message. */
 void via_match_engine(struct cmpi *cmpi, const struct via_engine *engine);
 /* CMPI_AGAIN: nothing started.  Not for the self peer. */
 int via_match_send(struct cmpi_proc *proc, struct via_send *send);

@@ -17,7 +17,7 @@
 
 /*
  * Types: name, takes a credit (and a sequence number), bytes of the fixed part.  The order is MVICH's; what it does not
- * have stands at the end.  CANCEL_* and BARRIER keep their numbers for the ADI engine; receiving one is a protocol error.
+ * have stands at the end.  CANCEL_ACK and BARRIER keep their numbers; receiving one is a protocol error.
  */
 #define VIA_PACKET_LIST(X) \
 	X(NONE, 0, 0) \
@@ -28,15 +28,16 @@
 	X(R3_DATA, 1, sizeof(struct via_r3_data)) \
 	X(RPUT_FINISH, 1, sizeof(struct via_finish)) \
 	X(RGET_FINISH, 1, sizeof(struct via_finish)) \
-	X(CANCEL_REQUEST, 1, sizeof(struct via_header)) \
-	X(CANCEL_REPLY, 1, sizeof(struct via_header)) \
+	X(CANCEL_REQUEST, 1, sizeof(struct via_finish)) \
+	X(CANCEL_REPLY, 1, sizeof(struct via_finish)) \
 	X(CANCEL_ACK, 1, sizeof(struct via_header)) \
 	X(BARRIER, 1, sizeof(struct via_header)) \
 	X(NOOP, 0, sizeof(struct via_noop)) \
 	X(AM, 1, sizeof(struct via_header)) \
 	X(ATOMIC_REQUEST, 1, sizeof(struct via_atomic_request)) \
 	X(ATOMIC_REPLY, 1, sizeof(struct via_atomic_reply)) \
-	X(BYE, 1, sizeof(struct via_header))
+	X(BYE, 1, sizeof(struct via_header)) \
+	X(EAGER, 1, sizeof(struct via_eager))
 enum via_packet_type {
 #define X(name, credited, size) VIA_PKT_##name,
 	VIA_PACKET_LIST(X)
@@ -46,13 +47,14 @@ enum via_packet_type {
 
 struct via_header {
 	uint8_t type;          /* enum via_packet_type */
-	uint8_t tag;           /* AM: whose handler; NOOP: 0 or VIA_NOOP_BYE; else 0 */
+	uint8_t tag;           /* AM: whose handler; NOOP: 0 or VIA_NOOP_BYE; CANCEL_REPLY: 1 taken back, 0 too late; else 0 */
 	uint16_t id;           /* sequence number, from 1; 0 in packets that take no credit */
 	uint8_t vbuf_credit;   /* receives posted since the last packet: the peer may send that many more */
 	uint8_t remote_credit; /* credit the sender of this packet had before sending it (255: or more) */
 	uint8_t noop_ack;      /* NOOPs received from the peer so far and replaced, modulo 256 */
-	uint8_t reserved;      /* 0 */
+	uint8_t consumed;      /* eager bytes delivered so far, in units of VIA_CONSUMED_UNIT, modulo 256 (see eager.c) */
 };
+enum { VIA_CONSUMED_UNIT = 4096, VIA_EAGER_CHARGE = 64 };
 
 /* The envelope of a matched message. */
 struct via_envelope {
@@ -66,6 +68,21 @@ struct via_envelope {
 };
 enum via_mode { VIA_MODE_STANDARD, VIA_MODE_SYNC, VIA_MODE_READY };
 
+/*
+ * A whole message in one packet; its length is the packet's.  28 bytes of data ride along in one cell of the NIC's link.
+ * Neither of the envelope's last two is needed: it is not synchronous, and both ends count.
+ */
+struct via_eager_envelope {
+	uint32_t context;
+	int32_t tag;
+	uint32_t src_lrank;
+};
+struct via_eager {
+	struct via_header header;
+	struct via_eager_envelope envelope;
+};
+
+/* The first packet of a series. */
 struct via_eager_start {
 	struct via_header header;
 	struct via_envelope envelope;
@@ -97,7 +114,7 @@ struct via_r3_data {
 	uint64_t rreq;
 };
 
-struct via_finish { /* RPUT: names the receiver's request, RGET: the sender's */
+struct via_finish { /* RPUT: names the receiver's request, RGET and CANCEL: the sender's */
 	struct via_header header;
 	uint64_t req;
 };
@@ -131,6 +148,7 @@ enum {
 	VIA_SMALL = 48,     /* bytes of a packet that a vbuf has room for, and one cell of the NIC's link */
 	VIA_BUFFER = 8320,  /* bytes of the largest packet: VIPX_BUFFER_SIZE */
 	VIA_R3_BYTES = VIA_BUFFER - (int)sizeof(struct via_r3_data),
+	VIA_EAGER_ONE = VIA_BUFFER - (int)sizeof(struct via_eager),
 	VIA_EAGER_FIRST = VIA_BUFFER - (int)sizeof(struct via_eager_start),
 	VIA_EAGER_NEXT = VIA_BUFFER - (int)sizeof(struct via_header),
 };
@@ -138,7 +156,8 @@ enum {
 _Static_assert(sizeof(struct via_header) == 8, "header is 8 bytes");
 _Static_assert(offsetof(struct via_header, id) == 2 && offsetof(struct via_header, noop_ack) == 6, "header layout");
 _Static_assert(sizeof(struct via_envelope) == 32, "envelope is 32 bytes");
-_Static_assert(sizeof(struct via_eager_start) == 40, "8 bytes of data ride along in a NIC command");
+_Static_assert(sizeof(struct via_eager) == 20, "28 bytes of data ride along in a cell of the link");
+_Static_assert(sizeof(struct via_eager_start) == 40, "eager start");
 _Static_assert(sizeof(struct via_rendezvous_start) == 56, "rendezvous start");
 _Static_assert(sizeof(struct via_rendezvous_reply) == VIA_SMALL, "a reply fits a NIC command");
 _Static_assert(sizeof(struct via_atomic_request) == VIA_SMALL, "an atomic fits a NIC command");

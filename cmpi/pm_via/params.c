@@ -62,7 +62,7 @@ void via_params_read(struct via_params *out)
 		.protocol = protocol(VipxParameterString("rendezvous")),
 		.rendezvous_threshold = (size_t)read("rendezvous_threshold", 0, 1 << 30),
 		.r3_threshold = (size_t)read("r3_threshold", 0, 1 << 30),
-		.eager_window = (size_t)read("eager_window", 0, 1 << 30),
+		.eager_window = (size_t)read("eager_window", 0, 255 * VIA_CONSUMED_UNIT), /* see eager.c */
 		.dreg_entries = read("dreg_entries", 1, 8000),
 		.lazy_deregister = VipxParameterInt("lazy_deregister") != 0,
 		.connect_timeout = read("connect_timeout", 1, 86400),

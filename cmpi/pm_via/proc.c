@@ -36,6 +36,7 @@ struct cmpi_proc *via_proc_create(struct cmpi *c, const struct via_address *addr
 	proc->address = *address;
 	proc->pid = (int)address->pid;
 	proc->self = !memcmp(address, &c->address, sizeof(*address));
+	proc->process.protocol = proc->self ? cmpi_map_functions("self") : &mpip_via_protocol;
 	proc->chain = *head;
 	*head = proc;
 	proc->next = c->procs;

@@ -42,6 +42,8 @@ static __attribute__((noinline)) bool dispatch(struct cmpi_proc *proc, const str
 		return false;
 	memcpy(&p, data, size);
 	switch (header->type) {
+	case VIA_PKT_EAGER:
+		return via_eager(proc, data, len);
 	case VIA_PKT_EAGER_START:
 		return via_eager_start(proc, &p.eager.envelope, data + size, len - size);
 	case VIA_PKT_EAGER_NEXT:
@@ -60,6 +62,10 @@ static __attribute__((noinline)) bool dispatch(struct cmpi_proc *proc, const str
 		return via_atomic_request(proc, &p.request);
 	case VIA_PKT_ATOMIC_REPLY:
 		return via_atomic_reply(proc, &p.answer);
+	case VIA_PKT_CANCEL_REQUEST:
+		return via_cancel_request(proc, p.finish.req);
+	case VIA_PKT_CANCEL_REPLY:
+		return via_cancel_reply(proc, p.finish.req, header->tag != 0);
 	case VIA_PKT_BYE:
 		proc->bye_in = true;
 		return true;

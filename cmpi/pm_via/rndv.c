@@ -10,7 +10,7 @@
  */
 #include "cmpi/pm_via/flow.h"
 
-enum { OPEN_MAX = 65536 }; /* messages of one peer in progress, at most: bounds the records at the receiver */
+enum { OPEN_MAX = 16384 }; /* messages of one peer in progress, at most: bounds the records at the receiver */
 
 static void *packet_sure(struct cmpi_proc *proc, size_t len, struct via_vbuf **v)
 {
@@ -18,7 +18,7 @@ static void *packet_sure(struct cmpi_proc *proc, size_t len, struct via_vbuf **v
 	return *v ? via_vbuf_packet(*v) : NULL;
 }
 
-static void send_finish(struct cmpi_proc *proc, enum via_packet_type type, uint64_t req)
+static void send_finish(struct cmpi_proc *proc, uint32_t type_tag, uint64_t req)
 {
 	struct via_vbuf *v;
 	struct via_finish *p = packet_sure(proc, sizeof(*p), &v);
@@ -26,7 +26,7 @@ static void send_finish(struct cmpi_proc *proc, enum via_packet_type type, uint6
 	if (!p)
 		return;
 	p->req = req;
-	via_flow_send(proc, v, type);
+	via_flow_send(proc, v, type_tag);
 }
 
 /* ---- sender: request -------------------------------------------------------------------------------------------------------- */
@@ -70,8 +70,36 @@ int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 	p->protocol = send->asked;
 	p->buffer = send->reg ? send->reg->key.base : 0;
 	p->handle = send->reg ? send->reg->key.handle : 0;
+	proc->packet_no_out++;
 	via_flow_send(proc, v, VIA_PKT_RENDEZVOUS_START);
 	return CMPI_OK;
+}
+
+/* ---- cancel: the sender asks for its message back, the receiver gives it up or says that it is too late ------------------- */
+
+void via_rndv_cancel(struct via_send *send)
+{
+	send_finish(send->proc, VIA_PKT_CANCEL_REQUEST, send->envelope.sreq);
+}
+
+void via_cancel_answer(struct cmpi_proc *proc, uint64_t sreq, bool cancelled)
+{
+	send_finish(proc, VIA_PKT_CANCEL_REPLY | (uint32_t)cancelled << 8, sreq);
+}
+
+/* Too late may be very late: then the send is complete, and its name another's or nobody's. */
+bool via_cancel_reply(struct cmpi_proc *proc, uint64_t sreq, bool cancelled)
+{
+	struct via_send *send = via_handle_lookup(proc->cmpi, VIA_HANDLE_SEND, proc, sreq);
+
+	if (!cancelled)
+		return true;
+	if (!send)
+		return false;
+	via_handle_destroy(proc->cmpi, sreq);
+	send->cancelled = true;
+	via_send_done(send, CMPI_OK);
+	return true;
 }
 
 /* ---- sender: reply and data --------------------------------------------------------------------------------------------------- */

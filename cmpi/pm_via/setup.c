@@ -148,6 +148,7 @@ static int do_setup(struct cmpi *c, const struct cmpi_params *params)
  */
 static void do_stop(struct cmpi *c)
 {
+	mpip_fini(&c->engine);
 	if (c->nic) {
 		via_vbuf_fini(c);
 		via_dreg_fini(c);
@@ -179,7 +180,8 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out)
 	c->arg = params->arg;
 	c->data.pt_mtu = CMPI_AM_MAX;
 	via_params_read(&c->params);
-	err = do_setup(c, params);
+	err = mpip_init(&c->engine, params->threads) ? do_setup(c, params) : fail("no memory");
+	c->engine.protocol = &mpip_via_protocol;
 	if (err != CMPI_OK) {
 		do_stop(c);
 		return err;
@@ -251,6 +253,7 @@ int cmpi_close(struct cmpi *c)
 	via_completion_run(c);
 	progress_until(c, all_destroyed, FLUSH_MS);
 	via_unlock(c);
+	cmpi_map_functions("self")->pt_closeconns(c, NULL, 0);
 	while (c->incoming) /* never accepted */
 		via_incoming_free(c, c->incoming);
 	procs_destroy(c);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol module's table: 26 functions, named mpip_via_ after the module.  What needs posted and unexpected queues
- * says so (CMPI_NEEDS_ENGINE); the rest is a few lines over the other files.
+ * The protocol module's table: 26 functions, named mpip_via_ after the module.  Those that move messages are in eager.c and
+ * adi.c; the rest is a few lines over the other files.
  */
 #include "cmpi/pm_via/via.h"
 
-/* An int function that only the ADI engine could give a meaning. */
-#define NEEDS_ENGINE(name, ...)                 \
-	static int mpip_via_##name(__VA_ARGS__) \
-	{                                       \
-		return CMPI_NEEDS_ENGINE;       \
-	}
 #define UNUSED __attribute__((unused))
 
 static const struct cmpi_protocol_data *data(struct cmpi *c)
@@ -39,7 +33,7 @@ static int mpip_via_finalize(struct cmpi *c)
 
 	via_lock(c);
 	for (const struct cmpi_proc *proc = c->procs; proc; proc = proc->next)
-		busy |= proc->sends_posted || via_conn_pending(proc);
+		busy |= proc->sends_posted || proc->process.sendhead || via_conn_pending(proc);
 	via_unlock(c);
 	if (!busy)
 		c->data.pt_loaded = 0;
@@ -106,7 +100,7 @@ static int mpip_via_undoconns(struct cmpi *c, struct cmpi_task *task)
 	return mpip_via_remconns(c, task->procs, (int)task->n);
 }
 
-static int mpip_via_ping(struct cmpi *c, struct mpip_comm *comm UNUSED, int timeout UNUSED)
+static int mpip_via_ping(struct cmpi *c, struct cmpi_comm *comm UNUSED, int timeout UNUSED)
 {
 	bool lost = false;
 
@@ -151,48 +145,43 @@ static int count(uint32_t *counter, int by)
 
 static int mpip_via_postedreceive(struct cmpi *c UNUSED, struct cmpi_proc *proc)
 {
-	return count(&proc->nrecvs, 1);
+	return count(&proc->process.nrecvs, 1);
 }
 
 static int mpip_via_unpostedreceive(struct cmpi *c UNUSED, struct cmpi_proc *proc)
 {
-	return count(&proc->nrecvs, -1);
+	return count(&proc->process.nrecvs, -1);
 }
 
-static int mpip_via_queuedsend(struct cmpi *c UNUSED, struct cmpi_proc *proc)
-{
-	return count(&proc->nsends, 1);
-}
-
+/* Nothing is left to be tried again; the flow list notices by itself. */
 static int mpip_via_dequeuedsend(struct cmpi *c UNUSED, struct cmpi_proc *proc)
 {
-	return count(&proc->nsends, -1);
+	return proc->process.sendhead ? CMPI_PARAMETER : CMPI_OK;
 }
 
-/* ---- the engine's ------------------------------------------------------------------------------------------------------------------ */
+static int mpip_via_postedrcvany(struct cmpi *c UNUSED, struct cmpi_comm *comm)
+{
+	return count(&comm->nrcvany, 1);
+}
 
-NEEDS_ENGINE(fsend, struct cmpi *c UNUSED, struct cmpi_proc *to UNUSED, const void *buf UNUSED, size_t count UNUSED,
-             struct mpip_type *type UNUSED, int tag UNUSED, struct mpip_comm *comm UNUSED, int mode UNUSED)
-NEEDS_ENGINE(frecv, struct cmpi *c UNUSED, struct cmpi_proc *from UNUSED, void *buf UNUSED, size_t count UNUSED,
-             struct mpip_type *type UNUSED, int tag UNUSED, struct mpip_comm *comm UNUSED, struct mpip_status *status UNUSED)
-NEEDS_ENGINE(urecv, struct cmpi *c UNUSED, struct cmpi_proc *from UNUSED, struct mpip_unexmsg *message UNUSED,
-             void *buf UNUSED, size_t count UNUSED, struct mpip_type *type UNUSED, struct mpip_comm *comm UNUSED,
-             struct mpip_status *status UNUSED)
-NEEDS_ENGINE(uirecv, struct cmpi *c UNUSED, struct cmpi_proc *from UNUSED, struct mpip_unexmsg *message UNUSED,
-             struct mpip_req *req UNUSED)
-NEEDS_ENGINE(progress_blk, struct cmpi *c UNUSED, struct mpip_req *req UNUSED, int pollall UNUSED)
-NEEDS_ENGINE(postedrcvany, struct cmpi *c UNUSED, struct mpip_comm *comm UNUSED)
-NEEDS_ENGINE(unpostedrcvany, struct cmpi *c UNUSED, struct mpip_comm *comm UNUSED)
-NEEDS_ENGINE(matchedrcvany, struct cmpi *c UNUSED, struct mpip_comm *comm UNUSED, struct cmpi_proc *proc UNUSED)
-NEEDS_ENGINE(error_request, struct cmpi *c UNUSED, struct mpip_req *req UNUSED)
+static int mpip_via_unpostedrcvany(struct cmpi *c UNUSED, struct cmpi_comm *comm)
+{
+	return count(&comm->nrcvany, -1);
+}
+
+static int mpip_via_matchedrcvany(struct cmpi *c UNUSED, struct cmpi_comm *comm, struct cmpi_proc *proc UNUSED)
+{
+	return count(&comm->nrcvany, -1);
+}
 
 #define ENTRY(name) .pt_##name = mpip_via_##name
 const struct cmpi_protocol mpip_via_protocol = {
 	.name = "via",
 	.data = data,
 	ENTRY(initialize), ENTRY(initconns), ENTRY(makeconns), ENTRY(addconns), ENTRY(completeconns), ENTRY(remconns),
-	ENTRY(closeconns), ENTRY(undoconns), ENTRY(fsend), ENTRY(frecv), ENTRY(urecv), ENTRY(uirecv), ENTRY(progress_blk),
+	ENTRY(closeconns), ENTRY(undoconns), ENTRY(fsend), .pt_frecv = mpip_frecv, .pt_urecv = mpip_urecv,
+	ENTRY(uirecv), .pt_progress_blk = mpip_progress_blk,
 	ENTRY(progress_nblk), ENTRY(postedreceive), ENTRY(unpostedreceive), ENTRY(queuedsend), ENTRY(dequeuedsend),
 	ENTRY(postedrcvany), ENTRY(unpostedrcvany), ENTRY(matchedrcvany), ENTRY(getevents), ENTRY(getpolls),
-	ENTRY(error_request), ENTRY(finalize), ENTRY(ping),
+	.pt_error_request = mpip_error_request, ENTRY(finalize), ENTRY(ping),
 };

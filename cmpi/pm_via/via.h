@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cmpi/cmpi.h"
+#include "cmpi/engine/engine.h"
 #include "cmpi/pm_via/completion.h"
 #include "cmpi/pm_via/counters.h"
 #include "cmpi/pm_via/lock.h"
@@ -92,6 +93,7 @@ struct via_atomic {
 /* ---- a matched message that is arriving (eager.c, rndv.c) ----------------------------------------------------------- */
 
 struct via_incoming {
+	struct cmpi_message message; /* first: what the engine keeps of an unexpected one */
 	struct via_incoming *next_free, *next, *prev;
 	struct cmpi_proc *proc;
 	struct via_recv *recv;     /* NULL: unexpected, so far */
@@ -178,6 +180,7 @@ _Static_assert(sizeof(struct via_address) == CMPI_ADDR_MAX, "address blob is 32 
 enum { VIA_ADDRESS_VERSION = 1 };
 
 struct cmpi_proc {
+	struct mpip_process process; /* first: the engine's */
 	/* hot: sending */
 	struct cmpi *cmpi;
 	VIP_VI_HANDLE vi;
@@ -187,6 +190,7 @@ struct cmpi_proc {
 	uint16_t sends_posted;  /* descriptors in the send queue */
 	uint8_t state;          /* enum via_conn_state */
 	uint8_t remote_cc;      /* credit the peer had at its last packet */
+	uint8_t consumed_cc;    /* what the peer said it has delivered of our eager bytes, at its last packet */
 	uint8_t noops_sent, noops_acked, noops_in; /* modulo 256 */
 	bool special;           /* arrivals change what receives are wanted: fresh, or R3 data expected */
 	/* hot: receiving */
@@ -200,6 +204,9 @@ struct cmpi_proc {
 	bool orderly;           /* BREAKING: was CLOSING */
 	uint32_t granted;       /* packets the peer may still send: credit told less packets come */
 	uint32_t expected;      /* R3_DATA packets to come */
+	uint32_t eager_sent, eager_consumed; /* this side's eager bytes: sent, and known to be delivered */
+	uint32_t consumed;                   /* the peer's eager bytes delivered here */
+	struct via_incoming *eager;          /* the one eager series in progress */
 	struct via_queue backlog;
 	void *cookie;
 	/* cold: lists */
@@ -211,10 +218,7 @@ struct cmpi_proc {
 	uint32_t atomics;                    /* operations not complete */
 	/* cold: matched messages */
 	struct via_send *send_head, *send_tail; /* rendezvous accepted for R3 or RPUT, in order */
-	struct via_incoming *eager;             /* the one eager series in progress */
 	uint16_t packet_no_out, packet_no_in;
-	uint32_t eager_sent, eager_consumed;    /* this side's eager bytes: sent, and known to be delivered */
-	uint32_t consumed;                      /* the peer's eager bytes delivered here */
 	uint32_t messages;                      /* matched messages not complete, either direction */
 	uint32_t life;                          /* counts the connections made to this peer */
 	/* cold: connection */
@@ -222,12 +226,12 @@ struct cmpi_proc {
 	uint32_t refs;
 	int pid;
 	bool pid_seen; /* the process was visible when connecting started */
-	uint32_t nrecvs, nsends; /* pt_postedreceive, pt_queuedsend */
 	uint32_t undelivered; /* sends that came back in error */
 	char reason[96];
 };
 
 struct cmpi {
+	struct mpip_engine engine; /* first */
 	/* hot */
 	VIP_NIC_HANDLE nic;
 	VIP_CQ_HANDLE cq;
@@ -247,7 +251,6 @@ struct cmpi {
 	struct cmpi_proc *lost;          /* errors to report */
 	struct cmpi_proc *flow_tail;
 	struct via_completion *done_tail;
-	struct via_lock lock;
 	struct via_counters count;
 	struct via_params params;
 	VIP_ULONG epoch;
@@ -269,7 +272,7 @@ struct cmpi {
 	uint32_t nrmas, natomics;
 	struct via_handles handles;
 	struct via_incoming *incoming, *free_incoming;
-	const struct via_engine *engine;
+	const struct via_engine *adi; /* a test's, in place of the engine; NULL: the engine */
 	struct cmpi_protocol_data data;
 	size_t max_transfer;
 	void *chunks;                    /* memory of rmas, atomics, incoming, regs: freed at close */
@@ -285,13 +288,13 @@ static inline bool via_live(const struct cmpi_proc *proc)
 static inline void via_lock(struct cmpi *c)
 {
 	if (via_unlikely(c->threads))
-		via_lock_take(&c->lock);
+		via_lock_take(&c->engine.lock);
 }
 
 static inline void via_unlock(struct cmpi *c)
 {
 	if (via_unlikely(c->threads))
-		via_lock_give(&c->lock);
+		via_lock_give(&c->engine.lock);
 }
 
 /* One more in a counter; the cell is this process's own. */
@@ -446,23 +449,48 @@ bool via_atomic_request(struct cmpi_proc *proc, const struct via_atomic_request 
 bool via_atomic_reply(struct cmpi_proc *proc, const struct via_atomic_reply *packet);
 void via_atomic_fail(struct cmpi_proc *proc);
 
-/* eager.c, rndv.c: the receiving side of matched messages; false: the peer broke the protocol */
+/* eager.c: messages of one packet */
+int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len);
+bool via_eager_room(struct cmpi_proc *proc, uint64_t len);
+int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,
+                   struct cmpi_comm *comm, int mode);
+
+/* The receiving side of matched messages; false: the peer broke the protocol.  eager.c, */
+bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len);
+/* match.c, */
+bool via_eager_unexpected(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *data, size_t len);
 bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len);
 bool via_eager_next(struct cmpi_proc *proc, const void *data, size_t len);
 bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *packet);
+bool via_cancel_request(struct cmpi_proc *proc, uint64_t sreq);
+/* rndv.c */
 bool via_rndv_reply(struct cmpi_proc *proc, const struct via_rendezvous_reply *packet);
 bool via_r3_data(struct cmpi_proc *proc, uint64_t rreq, const void *data, size_t len);
 bool via_rput_finish(struct cmpi_proc *proc, uint64_t rreq);
 bool via_rget_finish(struct cmpi_proc *proc, uint64_t sreq);
-int via_rndv_push(struct cmpi_proc *proc);
+bool via_cancel_reply(struct cmpi_proc *proc, uint64_t sreq, bool cancelled);
+
+/* match.c */
+int via_match_start(struct cmpi_proc *proc, struct via_send *send);
+bool via_match_take(struct via_incoming *msg, struct via_recv *recv, int *err);
 void via_match_fail(struct cmpi_proc *proc);
-void via_rndv_accept(struct via_incoming *msg);
-int via_rndv_send(struct cmpi_proc *proc, struct via_send *send);
-struct via_incoming *via_incoming_new(struct cmpi_proc *proc, const struct via_envelope *envelope);
 void via_incoming_free(struct cmpi *c, struct via_incoming *msg);
-struct via_recv *via_incoming_offer(struct via_incoming *msg);
-void via_incoming_bind(struct via_incoming *msg, struct via_recv *recv);
 void via_incoming_done(struct via_incoming *msg, int err);
 void via_send_done(struct via_send *send, int err);
+
+/* rndv.c */
+int via_rndv_push(struct cmpi_proc *proc);
+void via_rndv_accept(struct via_incoming *msg);
+int via_rndv_send(struct cmpi_proc *proc, struct via_send *send);
+void via_rndv_cancel(struct via_send *send);
+void via_cancel_answer(struct cmpi_proc *proc, uint64_t sreq, bool cancelled);
+
+/* adi.c: between the module and the engine.  *recv NULL: unexpected.  False: no memory for it. */
+bool via_adi_arrived(struct via_incoming *msg, struct via_recv **recv);
+void via_adi_push(struct cmpi_proc *proc);
+void via_adi_fail(struct cmpi_proc *proc);
+int mpip_via_uirecv(struct cmpi *c, struct cmpi_proc *from, struct cmpi_message *message, struct cmpi_req *req);
+int mpip_via_queuedsend(struct cmpi *c, struct cmpi_proc *proc);
+extern const struct cmpi_protocol mpip_via_protocol;
 
 #endif

@@ -22,6 +22,8 @@ RULES = {
     "btl_qnix/": [r"btl_qnix/", r"cmpi/cmpi\.h$"],
     "cmpi/": [r"cmpi/[^/]+\.h$"],
     "cmpi/cmpi.h": [],
+    "cmpi/engine/": [r"cmpi/[^/]+\.h$", r"cmpi/engine/", r"cmpi/pm_via/lock\.h$"],
+    "cmpi/pm_self/": [r"cmpi/[^/]+\.h$", r"cmpi/engine/engine\.h$"],
     "cmpi/pm_via/": [r"cmpi/", r"vipl\.h$"],
     "vipl/": [r"vipl/src/", r"vipl\.h$", r"nicemu/nic\.h$", r"nicemu/mem/"],
     "vipl/include/": [],

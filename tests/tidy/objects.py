@@ -29,7 +29,7 @@ ABOVE_NIC = r"^(Vip|vipl_|cmpi_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)"
 REFUSED = {
     "nicemu/": ABOVE_NIC,
     "vipl/src/": r"^(cmpi_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)",
-    "cmpi/": r"^(nic_|Vip|vipl_|btl_qnix|mca_|opal_|ompi_|MPI_)",
+    "cmpi/": r"^(nic_|Vip|vipl_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "cmpi/pm_via/": r"^(nic_|vipl_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "btl_qnix/": r"^(nic_|Vip|vipl_|via_)",
 }

@@ -287,7 +287,7 @@ static void a_peer_breaks_the_protocol(void)
 static void bad_packets(void)
 {
 	static const uint8_t type[] = {VIA_PKT_NONE, VIA_PKT_EAGER_START, VIA_PKT_EAGER_NEXT, VIA_PKT_RENDEZVOUS_REPLY,
-	                               VIA_PKT_R3_DATA, VIA_PKT_RPUT_FINISH, VIA_PKT_RGET_FINISH, VIA_PKT_CANCEL_REQUEST,
+	                               VIA_PKT_R3_DATA, VIA_PKT_RPUT_FINISH, VIA_PKT_RGET_FINISH, VIA_PKT_CANCEL_ACK,
 	                               VIA_PKT_ATOMIC_REPLY, VIA_PKT_BARRIER, VIA_PKT_COUNT, 255};
 
 	for (size_t i = 0; i < sizeof(type); i++)

@@ -177,19 +177,6 @@ static void eager_window_reopens(void)
 	job_close();
 }
 
-static void nobody_listens(void)
-{
-	struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.data_length = 10}};
-
-	job_reset(100);
-	REQUIRE(job_open(2) && job_connect(A, B));
-	CHECK_EQ(via_match_send(job[A].to[A], &send), CMPI_PARAMETER);
-	CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
-	job_turn(5);
-	CHECK_EQ(job[B].errors, 1);
-	job_close();
-}
-
 int main(void)
 {
 	CASE(rget);
@@ -200,6 +187,5 @@ int main(void)
 	CASE(downgrade_rput_sender);
 	CASE(downgrade_rput_receiver);
 	CASE(eager_window_reopens);
-	CASE(nobody_listens);
 	return check_done();
 }

@@ -1,0 +1,113 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The posted and the unexpected queue: who matches whom.  Not what happens to a match, and not the bins of wildcards for
+ * messages, which are filled by unexpected.c.
+ */
+#include "cmpi/engine/bin.h"
+
+/* ---- posted receives ---------------------------------------------------------------------------------------------- */
+
+static inline void unlink_posted(struct mpip_engine *e, struct cmpi_req *req)
+{
+	struct mpip_bin *bin = req->bin;
+	enum mpip_class class = mpip_class_of(req->source, req->tag);
+
+	*(req->prev ? &req->prev->next : &bin->posted) = req->next;
+	*(req->next ? &req->next->prev : &bin->posted_tail) = req->prev;
+	req->state = MPIP_REQ_RECEIVING;
+	e->nposted[class]--;
+	e->wild -= class != MPIP_EXACT;
+}
+
+/* Of the receives with wildcards that a message matches the oldest, if it is older than `best`. */
+static __attribute__((noinline)) struct cmpi_req *older_wild(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag,
+                                                             struct cmpi_req *best)
+{
+	for (enum mpip_class class = MPIP_ANY_TAG; class < MPIP_CLASSES; class ++) {
+		struct mpip_bin *bin;
+
+		if (!e->nposted[class] || !mpip_class_matches(class, tag))
+			continue;
+		bin = mpip_bin_find(e, context, mpip_class_source(class, source), mpip_class_tag(class, tag));
+		if (bin && bin->posted && (!best || bin->posted->sequence < best->sequence))
+			best = bin->posted;
+	}
+	return best;
+}
+
+/* The receive for a message, taken out of the queue; NULL: none. */
+struct cmpi_req *mpip_match_posted(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag)
+{
+	struct mpip_bin *bin = mpip_bin_find(e, context, source, tag);
+	struct cmpi_req *req = bin ? bin->posted : NULL;
+
+	if (__builtin_expect(e->wild != 0, 0))
+		req = older_wild(e, context, source, tag, req);
+	if (req)
+		unlink_posted(e, req);
+	return req;
+}
+
+/* A receive that no message matches so far.  False: no memory. */
+bool mpip_enqposted(struct mpip_engine *e, struct cmpi_req *req)
+{
+	struct mpip_bin *bin = mpip_bin_get(e, req->comm->context, req->source, req->tag);
+	enum mpip_class class = mpip_class_of(req->source, req->tag);
+
+	if (__builtin_expect(!bin, 0))
+		return false;
+	req->bin = bin;
+	req->sequence = e->sequence++;
+	req->next = NULL;
+	req->prev = bin->posted ? bin->posted_tail : NULL;
+	*(bin->posted ? &bin->posted_tail->next : &bin->posted) = req;
+	bin->posted_tail = req;
+	req->state = MPIP_REQ_RECVHEAD;
+	e->nposted[class]++;
+	e->wild += class != MPIP_EXACT;
+	return true;
+}
+
+void mpip_deqposted(struct mpip_engine *e, struct cmpi_req *req)
+{
+	unlink_posted(e, req);
+}
+
+/* ---- unexpected messages ------------------------------------------------------------------------------------------- */
+
+/* The oldest message that a receive matches; it stays in the queue. */
+bool mpip_search_unexpected(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag, struct cmpi_message **out)
+{
+	enum mpip_class class = mpip_class_of(source, tag);
+	struct mpip_bin *bin;
+
+	*out = NULL;
+	if (!e->first)
+		return true;
+	if (__builtin_expect(!(e->kept & 1 << class), 0) && !mpip_keep_class(e, class))
+		return false;
+	bin = mpip_bin_find(e, context, source, tag);
+	if (bin)
+		*out = bin->unexpected;
+	return true;
+}
+
+static inline void unlink_from(struct cmpi_message *message, enum mpip_class class)
+{
+	struct mpip_link *link = &message->link[class];
+	struct mpip_bin *bin = link->bin;
+
+	*(link->prev ? &link->prev->link[class].next : &bin->unexpected) = link->next;
+	*(link->next ? &link->next->link[class].prev : &bin->unexpected_tail) = link->prev;
+	link->bin = NULL;
+}
+
+void mpip_dequnexpected(struct mpip_engine *e, struct cmpi_message *message)
+{
+	for (enum mpip_class class = MPIP_EXACT; class < MPIP_CLASSES; class ++)
+		if (message->link[class].bin)
+			unlink_from(message, class);
+	*(message->prev ? &message->prev->next : &e->first) = message->next;
+	*(message->next ? &message->next->prev : &e->last) = message->prev;
+	e->nunexpected--;
+}

@@ -1,0 +1,75 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends: the short way through pt_fsend while nothing of the process is queued, else the send queue of the process, from
+ * which its module takes them in order.
+ */
+#include "cmpi/engine/engine.h"
+
+void mpip_enqsend(struct mpip_process *p, struct cmpi_req *req)
+{
+	req->next = NULL;
+	if (p->sendhead)
+		p->sendtail->next = req;
+	else
+		p->sendhead = req;
+	p->sendtail = req;
+	req->state = MPIP_REQ_SENDREADY;
+	req->cancelling = false;
+	req->cancel = NULL;
+	p->nsends++;
+}
+
+/* The head of the queue, which its module has taken or ended. */
+void mpip_deqsend(struct mpip_process *p)
+{
+	p->sendhead = p->sendhead->next;
+	p->nsends--;
+}
+
+static inline int try(struct cmpi *c, struct cmpi_req *req)
+{
+	struct mpip_process *p = mpip_process(req->to);
+
+	if (__builtin_expect(p->sendhead != NULL, 0))
+		return CMPI_AGAIN;
+	return p->protocol->pt_fsend(c, req->to, req->buf, req->size, NULL, req->tag, req->comm, (int)req->mode | CMPI_MODE_NOWAIT);
+}
+
+int cmpi_send(struct cmpi *c, struct cmpi_req *req)
+{
+	struct mpip_engine *e = mpip_engine(c);
+	int err;
+
+	mpip_lock(e);
+	err = try(c, req);
+	mpip_tell(e);
+	mpip_unlock(e);
+	return err;
+}
+
+static inline void sent(struct cmpi_req *req)
+{
+	req->status.length = req->size;
+	req->status.err = CMPI_OK;
+	req->status.cancelled = false;
+}
+
+int cmpi_isend(struct cmpi *c, struct cmpi_req *req)
+{
+	struct mpip_process *p = mpip_process(req->to);
+	struct mpip_engine *e = mpip_engine(c);
+	int err;
+
+	mpip_lock(e);
+	sent(req);
+	err = try(c, req);
+	if (__builtin_expect(err == CMPI_OK, 1)) {
+		mpip_req_done(e, req);
+	} else if (err == CMPI_AGAIN) {
+		mpip_enqsend(p, req);
+		err = p->protocol->pt_queuedsend(c, req->to);
+	}
+	mpip_tell(e);
+	mpip_unlock(e);
+	return err;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Matched messages, what is not the short way of eager.c: the choice between eager and rendezvous, eager messages of several
+ * packets, messages that nobody waits for yet, their acceptance, their end.
+ *
+ * A series goes out whole before anything else to that peer, so a connection has at most one arriving (proc->eager).
+ */
+#include <stdlib.h>
+
+#include "cmpi/pm_via/flow.h"
+
+enum { SERIES_MAX = 16 };
+
+void via_match_engine(struct cmpi *c, const struct via_engine *engine)
+{
+	via_lock(c);
+	c->adi = engine;
+	via_unlock(c);
+}
+
+void via_send_done(struct via_send *send, int err)
+{
+	struct cmpi *c = send->proc->cmpi;
+
+	if (send->reg)
+		via_dreg_deregister(c, send->reg);
+	send->reg = NULL;
+	send->proc->messages--;
+	send->completion = (struct via_completion){.done = send->done, .arg = send->arg};
+	via_completion_push(c, &send->completion, err);
+}
+
+/* ---- sending ---------------------------------------------------------------------------------------------------------- */
+
+static uint32_t vbufs_needed(uint64_t len)
+{
+	if (len <= VIA_EAGER_ONE)
+		return 1;
+	return 2 + (uint32_t)((len - VIA_EAGER_FIRST - 1) / VIA_EAGER_NEXT);
+}
+
+/* Rule: EAGER may not take the credit below what control packets need. */
+static bool eager_ok(struct cmpi_proc *proc, const struct via_send *send)
+{
+	const struct via_params *p = &proc->cmpi->params;
+	uint64_t len = send->envelope.data_length;
+
+	return send->envelope.mode != VIA_MODE_SYNC && proc->state == VIA_CONN_CONNECTED && vbufs_needed(len) <= SERIES_MAX &&
+	       proc->remote_credit >= vbufs_needed(len) + p->preserve && via_eager_room(proc, len);
+}
+
+/* All packets of a series, or none. */
+static bool series_take(struct cmpi *c, uint64_t len, struct via_vbuf **v, uint32_t n)
+{
+	size_t size = len < VIA_EAGER_FIRST ? (size_t)len : VIA_EAGER_FIRST;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		v[i] = via_packet_new(c, size + (i ? sizeof(struct via_header) : sizeof(struct via_eager_start)), false);
+		if (!v[i])
+			break;
+		len -= size;
+		size = len < VIA_EAGER_NEXT ? (size_t)len : VIA_EAGER_NEXT;
+	}
+	if (i == n)
+		return true;
+	while (i--)
+		via_packet_drop(c, v[i]);
+	return false;
+}
+
+static int series_send(struct cmpi_proc *proc, struct via_send *send)
+{
+	struct cmpi *c = proc->cmpi;
+	uint32_t n = vbufs_needed(send->envelope.data_length);
+	struct via_vbuf *v[SERIES_MAX];
+	const uint8_t *from = send->buf;
+
+	if (!series_take(c, send->envelope.data_length, v, n))
+		return CMPI_AGAIN;
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t *to = via_vbuf_packet(v[i]);
+		size_t fixed = i ? sizeof(struct via_header) : sizeof(struct via_eager_start);
+		size_t len = v[i]->desc.CS.Length - fixed;
+
+		if (!i)
+			memcpy(to + sizeof(struct via_header), &send->envelope, sizeof(send->envelope));
+		memcpy(to + fixed, from, len);
+		from += len;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		via_flow_send(proc, v[i], i ? VIA_PKT_EAGER_NEXT : VIA_PKT_EAGER_START);
+	proc->eager_sent += (uint32_t)send->envelope.data_length + VIA_EAGER_CHARGE;
+	proc->packet_no_out++;
+	VIA_COUNT(c, eager);
+	return CMPI_OK;
+}
+
+static int eager_send(struct cmpi_proc *proc, struct via_send *send)
+{
+	const struct via_envelope *e = &send->envelope;
+	const struct via_eager_envelope one = {.context = e->context, .tag = e->tag, .src_lrank = e->src_lrank};
+	int err = e->data_length <= VIA_EAGER_ONE ? via_eager_send(proc, &one, send->buf, (size_t)e->data_length)
+	                                          : series_send(proc, send);
+
+	if (err == CMPI_OK)
+		via_send_done(send, CMPI_OK);
+	return err;
+}
+
+/* CMPI_AGAIN: nothing started. */
+int via_match_start(struct cmpi_proc *proc, struct via_send *send)
+{
+	int err;
+
+	if (proc->self)
+		return CMPI_PARAMETER;
+	if (proc->state == VIA_CONN_IDLE || proc->state == VIA_CONN_CLOSED) {
+		err = via_conn_start(proc);
+		if (err != CMPI_OK)
+			return err;
+	}
+	if (proc->state > VIA_CONN_CONNECTED)
+		return CMPI_TRANSPORT;
+	send->proc = proc;
+	send->next = NULL;
+	send->reg = NULL;
+	send->offset = 0;
+	send->envelope.sreq = 0;
+	send->envelope.packet_no = proc->packet_no_out;
+	proc->messages++;
+	err = eager_ok(proc, send) ? eager_send(proc, send) : via_rndv_send(proc, send);
+	if (err != CMPI_OK)
+		proc->messages--;
+	return err;
+}
+
+int via_match_send(struct cmpi_proc *proc, struct via_send *send)
+{
+	int err;
+
+	via_lock(proc->cmpi);
+	err = via_match_start(proc, send);
+	via_unlock(proc->cmpi);
+	return err;
+}
+
+/* ---- messages that are arriving ------------------------------------------------------------------------------------------ */
+
+static struct via_incoming *incoming_new(struct cmpi_proc *proc, const struct via_envelope *envelope)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_incoming *msg = c->free_incoming;
+
+	if (msg)
+		c->free_incoming = msg->next_free;
+	else
+		msg = via_chunk(c, sizeof(*msg));
+	if (!msg)
+		return NULL;
+	*msg = (struct via_incoming){.proc = proc, .envelope = *envelope, .life = proc->life, .next = c->incoming};
+	if (c->incoming)
+		c->incoming->prev = msg;
+	c->incoming = msg;
+	return msg;
+}
+
+void via_incoming_free(struct cmpi *c, struct via_incoming *msg)
+{
+	free(msg->held);
+	msg->held = NULL;
+	if (msg->reg)
+		via_dreg_deregister(c, msg->reg);
+	msg->reg = NULL;
+	*(msg->prev ? &msg->prev->next : &c->incoming) = msg->next;
+	if (msg->next)
+		msg->next->prev = msg->prev;
+	msg->next_free = c->free_incoming;
+	c->free_incoming = msg;
+}
+
+/* Asks the engine which receive it is for.  False: no memory. */
+static bool offer(struct via_incoming *msg, struct via_recv **recv)
+{
+	const struct via_engine *adi = msg->proc->cmpi->adi;
+
+	if (!adi)
+		return via_adi_arrived(msg, recv);
+	*recv = adi->arrived(adi->arg, msg->proc, &msg->envelope, msg);
+	return true;
+}
+
+static void bind(struct via_incoming *msg, struct via_recv *recv)
+{
+	recv->from = msg->proc;
+	recv->envelope = msg->envelope;
+	msg->recv = recv;
+	msg->proc->messages++;
+}
+
+static void recv_done(struct cmpi *c, struct via_recv *recv, int err)
+{
+	recv->completion = (struct via_completion){.done = recv->done, .arg = recv->arg};
+	via_completion_push(c, &recv->completion, err);
+}
+
+/* The message is received, or will never be. */
+static void incoming_end(struct via_incoming *msg)
+{
+	if (!msg->rendezvous)
+		msg->proc->consumed += (uint32_t)msg->envelope.data_length + VIA_EAGER_CHARGE;
+	msg->proc->messages--;
+	via_incoming_free(msg->proc->cmpi, msg);
+}
+
+void via_incoming_done(struct via_incoming *msg, int err)
+{
+	struct via_recv *recv = msg->recv;
+	struct cmpi *c = msg->proc->cmpi;
+
+	incoming_end(msg);
+	recv_done(c, recv, err);
+}
+
+/* Copies into the receive what fits, from `offset` of the message on. */
+static void deliver(const struct via_recv *recv, uint64_t offset, const void *data, size_t len)
+{
+	if (offset >= recv->size)
+		return;
+	if (len > recv->size - offset)
+		len = (size_t)(recv->size - offset);
+	if (len)
+		memcpy((uint8_t *)recv->buf + offset, data, len);
+}
+
+/* ---- receiving an eager series --------------------------------------------------------------------------------------------- */
+
+static bool eager_data(struct via_incoming *msg, const void *data, size_t len)
+{
+	struct cmpi_proc *proc = msg->proc;
+
+	if (len > msg->envelope.data_length - msg->offset)
+		return false;
+	if (msg->recv)
+		deliver(msg->recv, msg->offset, data, len);
+	else if (len)
+		memcpy(msg->held + msg->offset, data, len);
+	msg->offset += len;
+	proc->eager = msg;
+	if (msg->offset < msg->envelope.data_length)
+		return len != 0;
+	proc->eager = NULL;
+	msg->complete = true;
+	if (msg->recv)
+		via_incoming_done(msg, CMPI_OK);
+	return true;
+}
+
+/* Is an envelope possible now? */
+static bool envelope_ok(struct cmpi_proc *proc, const struct via_envelope *envelope)
+{
+	return !proc->eager && envelope->packet_no == proc->packet_no_in++ &&
+	       mpip_envelope_ok((int32_t)envelope->src_lrank, envelope->tag);
+}
+
+/* Room for an unexpected message before the engine keeps a pointer to it. */
+static bool hold(struct via_incoming *msg)
+{
+	msg->held = msg->envelope.data_length ? malloc((size_t)msg->envelope.data_length) : NULL;
+	return msg->held || !msg->envelope.data_length;
+}
+
+static bool no_memory(struct cmpi_proc *proc, struct via_incoming *msg)
+{
+	if (msg)
+		via_incoming_free(proc->cmpi, msg);
+	via_conn_fail(proc, "no memory for its unexpected message");
+	return true;
+}
+
+/* The first data of an eager message whose envelope is good. */
+static bool eager_begin(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len)
+{
+	struct via_incoming *msg = incoming_new(proc, envelope);
+	struct via_recv *recv;
+
+	if (!msg || !hold(msg) || !offer(msg, &recv))
+		return no_memory(proc, msg);
+	if (recv)
+		bind(msg, recv);
+	return eager_data(msg, data, len);
+}
+
+bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len)
+{
+	if (!envelope_ok(proc, envelope) || envelope->data_length > proc->cmpi->params.eager_window)
+		return false;
+	return eager_begin(proc, envelope, data, len);
+}
+
+/* A message of one packet that was not delivered on the short way. */
+bool via_eager_unexpected(struct cmpi_proc *proc, const struct via_eager_envelope *one, const void *data, size_t len)
+{
+	const struct via_envelope envelope = {
+		.context = one->context, .tag = one->tag, .data_length = len, .src_lrank = one->src_lrank,
+		.packet_no = (uint16_t)(proc->packet_no_in - 1),
+	};
+
+	return eager_begin(proc, &envelope, data, len);
+}
+
+bool via_eager_next(struct cmpi_proc *proc, const void *data, size_t len)
+{
+	return proc->eager && eager_data(proc->eager, data, len);
+}
+
+bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *p)
+{
+	struct via_incoming *msg;
+	struct via_recv *recv;
+
+	if (!envelope_ok(proc, &p->envelope) || p->protocol >= VIA_PROTO_COUNT)
+		return false;
+	msg = incoming_new(proc, &p->envelope);
+	if (!msg)
+		return no_memory(proc, NULL);
+	msg->rendezvous = true;
+	msg->protocol = p->protocol;
+	msg->buffer = p->buffer;
+	msg->handle = p->handle;
+	if (!offer(msg, &recv))
+		return no_memory(proc, msg);
+	if (recv) {
+		bind(msg, recv);
+		via_rndv_accept(msg);
+	}
+	return true;
+}
+
+/* The peer wants a rendezvous back: it gets it unless it has found, or may find, its receive. */
+bool via_cancel_request(struct cmpi_proc *proc, uint64_t sreq)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_incoming *msg = c->incoming;
+
+	while (msg && (msg->proc != proc || !msg->rendezvous || msg->recv || msg->envelope.sreq != sreq || msg->life != proc->life))
+		msg = msg->next;
+	if (msg && msg->message.link[MPIP_EXACT].bin) {
+		mpip_dequnexpected(&c->engine, &msg->message);
+		via_incoming_free(c, msg);
+		via_cancel_answer(proc, sreq, true);
+	} else {
+		via_cancel_answer(proc, sreq, false);
+	}
+	return true;
+}
+
+/* ---- a receive for an unexpected message ------------------------------------------------------------------------------------ */
+
+/* True: it is received already, with *err, and gone. */
+bool via_match_take(struct via_incoming *msg, struct via_recv *recv, int *err)
+{
+	struct cmpi_proc *proc = msg->proc;
+	bool gone = msg->life != proc->life || !via_live(proc);
+
+	bind(msg, recv);
+	if (msg->rendezvous && !gone) {
+		via_rndv_accept(msg);
+		return false;
+	}
+	if (!msg->rendezvous)
+		deliver(recv, 0, msg->held, (size_t)msg->offset);
+	if (!msg->complete && !gone)
+		return false;
+	*err = msg->complete ? CMPI_OK : CMPI_TRANSPORT;
+	incoming_end(msg);
+	return true;
+}
+
+void via_match_accept(struct via_incoming *msg, struct via_recv *recv)
+{
+	struct cmpi *c = msg->proc->cmpi;
+	int err;
+
+	via_lock(c);
+	if (via_match_take(msg, recv, &err))
+		recv_done(c, recv, err);
+	via_unlock(c);
+}
+
+/* Data of a rendezvous through packets. */
+bool via_r3_data(struct cmpi_proc *proc, uint64_t rreq, const void *data, size_t len)
+{
+	struct via_incoming *msg = via_handle_lookup(proc->cmpi, VIA_HANDLE_RECV, proc, rreq);
+
+	if (!msg || !len || len > msg->envelope.data_length - msg->offset)
+		return false;
+	deliver(msg->recv, msg->offset, data, len);
+	msg->offset += len;
+	if (msg->offset == msg->envelope.data_length) {
+		via_handle_destroy(proc->cmpi, rreq);
+		via_incoming_done(msg, CMPI_OK);
+	}
+	return true;
+}
+
+/* The connection is down: every message in progress ends. */
+void via_match_fail(struct cmpi_proc *proc)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_incoming *msg;
+	struct via_send *send;
+	uint32_t cursor = 0;
+
+	while ((send = proc->send_head) != NULL) {
+		proc->send_head = send->next;
+		via_send_done(send, CMPI_TRANSPORT);
+	}
+	while (proc->messages && (send = via_handle_remove(c, VIA_HANDLE_SEND, proc, &cursor)) != NULL)
+		via_send_done(send, CMPI_TRANSPORT);
+	cursor = 0;
+	while (proc->messages && (msg = via_handle_remove(c, VIA_HANDLE_RECV, proc, &cursor)) != NULL)
+		via_incoming_done(msg, CMPI_TRANSPORT);
+	msg = proc->eager;
+	proc->eager = NULL;
+	if (msg && msg->recv)
+		via_incoming_done(msg, CMPI_TRANSPORT);
+	via_adi_fail(proc);
+}
