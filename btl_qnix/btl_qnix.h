@@ -6,7 +6,7 @@
  * asks for is one call of C-MPI each.  What it adds is memory for what C-MPI could not take at once, because Open MPI
  * retries only when some earlier operation completes (see frag.c).
  *
- *      component.c  life cycle, settings        param.c  MCA parameters      pvar.c  MPI_T variables    tell.c  messages
+ *      component.c  life cycle, settings        pvar.c   MPI_T variables     common.h  with mtl_qnix: nic.c, param.c, tell.c
  *      module.c     peers                       send.c   messages out (hot)  recv.c  messages in, progress (hot)
  *      frag.c       descriptors, retries        rdma.c   put, get, memory    atomic.c                   loop.c  to itself
  */
@@ -21,7 +21,7 @@
 #include "opal/class/opal_free_list.h"
 #include "opal/class/opal_list.h"
 
-#include "cmpi/cmpi.h"
+#include "btl_qnix/common.h"
 
 /* A peer.  Never freed before btl_finalize: Open MPI may delete it more than once, and add it again. */
 struct mca_btl_base_endpoint_t {
@@ -112,16 +112,11 @@ static inline int btl_qnix_opal_err(int err)
 bool btl_qnix_is_named(void); /* the list of BTLs names this one */
 bool btl_qnix_is_alone(void); /* ... and no other that leads to other processes */
 
-/* param.c */
-void btl_qnix_param_register(void);
-void btl_qnix_param_hand_down(void);
-
 /* pvar.c */
 void btl_qnix_pvar_register(void);
 
-/* tell.c: level 0 is shown with the explanation `topic` of help-mpi-btl-qnix.txt, others at that btl_base_verbose. */
-void btl_qnix_tell_init(void);
-void btl_qnix_tell(int level, const char *topic, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* See qnix_tell. */
+#define btl_qnix_tell(level, topic, ...) qnix_tell(QNIX_BTL, level, topic, __VA_ARGS__)
 
 /* module.c */
 int btl_qnix_add_procs(mca_btl_base_module_t *btl, size_t n, struct opal_proc_t **procs,

@@ -45,6 +45,8 @@ OPAL_DECLSPEC struct btl_qnix_component mca_btl_qnix_component = {
 	},
 };
 
+static struct qnix_params params;
+
 struct btl_qnix_module btl_qnix = {
 	.super = {
 		.btl_component = &mca_btl_qnix_component.super,
@@ -128,7 +130,7 @@ static int component_register(void)
 	                                "exclusivity they use it where Open MPI's shared memory does not lead",
 	                                MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
 	                                &mca_btl_qnix_component.implicit);
-	btl_qnix_param_register();
+	qnix_params_register(&params, component);
 	set_defaults(&btl_qnix.super);
 	return mca_btl_base_param_register(component, &btl_qnix.super);
 }
@@ -148,7 +150,7 @@ static bool version_fits(void)
 
 static int component_open(void)
 {
-	btl_qnix_tell_init();
+	qnix_tell_init();
 	OBJ_CONSTRUCT(&btl_qnix.lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&btl_qnix.wait_lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&btl_qnix.endpoints, opal_list_t);
@@ -194,30 +196,9 @@ static int init_lists(void)
 	return rc;
 }
 
-/*
- * Jobs of one mpirun share a card, so that processes can talk to those that they spawn; different mpiruns do not, unless
- * parameter device names one.  The rank is unique in the family: number of the job, which starts at 1, and rank in it; so
- * below, the ranks of the first job read as they do in the program.
- */
 static int open_nic(bool threads)
 {
-	struct cmpi_param row;
-	char device[48];
-	struct cmpi_params params = {
-		.job = btl_qnix_family(),
-		.rank = (btl_qnix_job_number() - 1) << 16 | (OPAL_PROC_MY_NAME.vpid & 0xffff),
-		.nranks = opal_process_info.num_local_peers + 1,
-		.threads = threads,
-		.am = btl_qnix_arrive,
-		.error = btl_qnix_peer_lost,
-	};
-
-	snprintf(device, sizeof(device), "job-%llu", (unsigned long long)params.job);
-	params.device = device;
-	for (uint32_t i = 0; cmpi_param_at(i, &row); i++)
-		if (!strcmp(row.name, "device") && strcmp(row.source, "default") != 0)
-			params.device = NULL; /* the user's choice */
-	return cmpi_open(&params, &btl_qnix.cmpi);
+	return qnix_nic_open(threads, btl_qnix_arrive, btl_qnix_peer_lost, &btl_qnix, &btl_qnix.cmpi);
 }
 
 static int publish_address(void)
@@ -262,7 +243,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
 		btl_qnix_tell(10, NULL, "not used: the list of BTLs does not name it (--mca btl qnix,self)");
 		return NULL;
 	}
-	btl_qnix_param_hand_down();
+	qnix_params_hand_down(&params);
 	limit(&btl_qnix.super.btl_eager_limit, "eager_limit");
 	limit(&btl_qnix.super.btl_rndv_eager_limit, "rndv_eager_limit");
 	limit(&btl_qnix.super.btl_max_send_size, "max_send_size");

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The BTL component. Open MPI opens components so that their symbols are global:
-# it holds the whole stack, and exports the one symbol that Open MPI looks up.
+# The components. Open MPI opens them so that their symbols are global: the shared
+# object holds the whole stack, and exports only what Open MPI looks up.
+#
+# There is one object for all components, and a name for each (links): whichever
+# names Open MPI opens, the loader maps it once, so the components share one NIC.
 
 BTL_HELP = btl_qnix/help-mpi-btl-qnix.txt
 EXTRA_DIST += $(BTL_HELP)
@@ -17,15 +20,17 @@ component_LTLIBRARIES = btl_qnix/mca_btl_qnix.la
 btl_qnix_mca_btl_qnix_la_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 btl_qnix_mca_btl_qnix_la_LIBADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la $(OMPI_LIBS)
 btl_qnix_mca_btl_qnix_la_LDFLAGS = $(AM_LDFLAGS) $(WHOLE_LDFLAGS) -module -avoid-version \
-	-export-symbols-regex '^mca_btl_qnix_component$$'
+	-export-symbols-regex '^mca_[bm]tl_qnix_component$$'
 btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/atomic.c \
 	btl_qnix/btl_qnix.h \
+	btl_qnix/common.h \
 	btl_qnix/compat.h \
 	btl_qnix/component.c \
 	btl_qnix/frag.c \
 	btl_qnix/loop.c \
 	btl_qnix/module.c \
+	btl_qnix/nic.c \
 	btl_qnix/param.c \
 	btl_qnix/pvar.c \
 	btl_qnix/rdma.c \
@@ -33,18 +38,27 @@ btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/send.c \
 	btl_qnix/tell.c
 
+include mtl_qnix/local.mk
+
 ompidatadir = $(datadir)/openmpi
 ompidata_DATA = $(BTL_HELP)
 
 # ---- where the build and the user look for components: each beside its texts
 
-COMPONENT_FILES = components/mca_btl_qnix.so components/help-mpi-btl-qnix.txt
+COMPONENT_NAMES = mca_btl_qnix.so $(MTL_NAMES)
+COMPONENT_FILES = $(COMPONENT_NAMES:%=components/%) components/help-mpi-btl-qnix.txt
 
 all-local: $(COMPONENT_FILES)
 
-# A link, so its age says nothing: it only has to be there.
-components/mca_btl_qnix.so: | btl_qnix/mca_btl_qnix.la
+# Links, so their age says nothing: they only have to be there.
+$(COMPONENT_NAMES:%=components/%): | btl_qnix/mca_btl_qnix.la
 	$(AM_V_GEN)$(MKDIR_P) components && ln -sf ../btl_qnix/$(objdir)/mca_btl_qnix.so $@
+
+install-exec-hook:
+	cd '$(DESTDIR)$(componentdir)' && for name in $(MTL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
+
+uninstall-hook:
+	cd '$(DESTDIR)$(componentdir)' && rm -f $(MTL_NAMES)
 
 components/help-mpi-btl-qnix.txt: $(BTL_HELP)
 	$(AM_V_GEN)$(MKDIR_P) components && cp $(top_srcdir)/$(BTL_HELP) $@ && chmod u+w $@
@@ -57,11 +71,12 @@ USER_COMPONENT_DIR = $(HOME)/.openmpi/components
 install-user-component: btl_qnix/mca_btl_qnix.la $(COMPONENT_FILES)
 	$(MKDIR_P) '$(DESTDIR)$(USER_COMPONENT_DIR)'
 	$(INSTALL) components/mca_btl_qnix.so '$(DESTDIR)$(USER_COMPONENT_DIR)'
+	cd '$(DESTDIR)$(USER_COMPONENT_DIR)' && for name in $(MTL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
 	$(INSTALL_DATA) components/help-mpi-btl-qnix.txt '$(DESTDIR)$(USER_COMPONENT_DIR)'
 	@echo 'Now: mpirun --mca btl qnix,self -np 2 PROGRAM'
 
 uninstall-user-component:
-	cd '$(DESTDIR)$(USER_COMPONENT_DIR)' && rm -f mca_btl_qnix.so help-mpi-btl-qnix.txt
+	cd '$(DESTDIR)$(USER_COMPONENT_DIR)' && rm -f $(COMPONENT_NAMES) help-mpi-btl-qnix.txt
 
 else
 

@@ -14,25 +14,6 @@
 
 OBJ_CLASS_INSTANCE(mca_btl_base_endpoint_t, opal_list_item_t, NULL, NULL);
 
-/* "rank 3", or "rank 3 of job 2" when it is not of this job (spawned, or the one that spawned this). */
-static const char *name_text(const opal_process_name_t *name, char *to, size_t size)
-{
-	if (name->jobid == OPAL_PROC_MY_NAME.jobid)
-		snprintf(to, size, "rank %u", name->vpid);
-	else
-		snprintf(to, size, "rank %u of job %u", name->vpid, name->jobid & 0xffff);
-	return to;
-}
-
-/* The same for a peer that spoke to us before it was added: from the rank that component.c gave it. */
-static const char *rank_text(uint32_t rank, char *to, size_t size)
-{
-	opal_process_name_t name = { .jobid = (OPAL_PROC_MY_NAME.jobid & 0xffff0000u) | (((rank >> 16) + 1) & 0xffff),
-	                             .vpid = rank & 0xffff };
-
-	return name_text(&name, to, size);
-}
-
 static bool is_self(const opal_process_name_t *name)
 {
 	return name->jobid == OPAL_PROC_MY_NAME.jobid && name->vpid == OPAL_PROC_MY_NAME.vpid;
@@ -58,10 +39,10 @@ found:
 
 static void decline(const struct opal_proc_t *proc, const char *why)
 {
-	char name[64];
+	char name[QNIX_NAME_MAX];
 
 	btl_qnix_tell(btl_qnix_is_alone() ? 0 : 1, "peer-declined", "%s on host %s is not reached through the NIC: %s",
-	              name_text(&proc->proc_name, name, sizeof(name)), opal_get_proc_hostname(proc), why);
+	              qnix_name_text(&proc->proc_name, name), opal_get_proc_hostname(proc), why);
 }
 
 static int get_peer(struct mca_btl_base_endpoint_t *endpoint)
@@ -167,15 +148,15 @@ int btl_qnix_register_error(mca_btl_base_module_t *btl, mca_btl_base_module_erro
 void btl_qnix_peer_lost(void *arg, struct cmpi_proc *peer, int err, const char *text)
 {
 	struct mca_btl_base_endpoint_t *endpoint = peer ? cmpi_proc_cookie(peer) : NULL;
-	char name[64] = "the NIC", line[384];
+	char name[QNIX_NAME_MAX] = "the NIC", line[384];
 
 	(void)arg;
 	if (atomic_load_explicit(&btl_qnix.closing, memory_order_relaxed) || (endpoint && !endpoint->proc))
 		return;
 	if (endpoint)
-		name_text(&endpoint->name, name, sizeof(name));
+		qnix_name_text(&endpoint->name, name);
 	else if (peer)
-		rank_text(cmpi_proc_rank(peer), name, sizeof(name));
+		qnix_rank_text(cmpi_proc_rank(peer), name);
 	snprintf(line, sizeof(line), "%s%s%s is lost: %s", name, endpoint ? " on host " : "",
 	         endpoint ? opal_get_proc_hostname(endpoint->opal) : "", text ? text : cmpi_err_text(err));
 	btl_qnix_tell(0, "peer-lost", "%s", line);
@@ -197,11 +178,11 @@ static void dump_counters(void)
 
 void btl_qnix_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, int verbose)
 {
-	char name[64];
+	char name[QNIX_NAME_MAX];
 
 	(void)btl;
 	if (endpoint)
-		opal_output(0, "btl:qnix: %s (pid %d)%s", name_text(&endpoint->name, name, sizeof(name)),
+		opal_output(0, "btl:qnix: %s (pid %d)%s", qnix_name_text(&endpoint->name, name),
 		            endpoint->proc ? cmpi_proc_pid(endpoint->proc) : 0, endpoint->proc ? "" : ", deleted");
 	opal_output(0, "btl:qnix: waiting for resources: %zu control messages, %zu transfers",
 	            opal_list_get_size(&btl_qnix.waiting_frags), opal_list_get_size(&btl_qnix.waiting_ops));
@@ -219,7 +200,7 @@ int btl_qnix_finalize(mca_btl_base_module_t *btl)
 	atomic_store_explicit(&btl_qnix.closing, true, memory_order_relaxed);
 	btl_qnix.cmpi = NULL;
 	if (cmpi)
-		cmpi_close(cmpi);
+		cmpi_unshare(cmpi, &btl_qnix);
 	btl_qnix.self = NULL;
 	while ((item = opal_list_remove_first(&btl_qnix.endpoints)))
 		OBJ_RELEASE(item);

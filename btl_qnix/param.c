@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parameters of the stack below as MCA parameters btl_qnix_<name>.  All are strings: the stack below parses and
+ * The parameters of the stack below as MCA parameters <framework>_qnix_<name>.  All are strings: the stack below parses and
  * checks them, so a size is written the same way wherever it is set.  The value shown as default is the one in effect
  * below, from the environment or a file; one that is set here is handed down and goes before those.
  */
-#include "btl_qnix/btl_qnix.h"
+#include "btl_qnix/common.h"
 
 #include <stdio.h>
 
 #include "opal/mca/base/mca_base_var.h"
-
-enum { MOST = 128 };
-
-static char *values[MOST]; /* owned by the MCA variable system */
-static int variables[MOST];
 
 /* "enum:a|b|c" -> "one of a, b, c" */
 static void describe_type(const char *type, char *to, size_t size)
@@ -33,41 +28,42 @@ static void describe_type(const char *type, char *to, size_t size)
 	to[at] = 0;
 }
 
-static void register_one(uint32_t i, const struct cmpi_param *row)
+static void register_one(struct qnix_params *params, const mca_base_component_t *component, uint32_t i,
+                         const struct cmpi_param *row)
 {
 	char type[128], help[640];
 
 	describe_type(row->type, type, sizeof(type));
 	snprintf(help, sizeof(help), "%s [%s]", row->help, type);
-	values[i] = (char *)row->value;
-	variables[i] = mca_base_component_var_register(&mca_btl_qnix_component.super.btl_version, row->name, help,
-	                                               MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_1 + row->level - 1,
-	                                               MCA_BASE_VAR_SCOPE_READONLY, &values[i]);
+	params->values[i] = (char *)row->value;
+	params->variables[i] = mca_base_component_var_register(component, row->name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
+	                                                       OPAL_INFO_LVL_1 + row->level - 1, MCA_BASE_VAR_SCOPE_READONLY,
+	                                                       &params->values[i]);
 }
 
-void btl_qnix_param_register(void)
+void qnix_params_register(struct qnix_params *params, const mca_base_component_t *component)
 {
 	struct cmpi_param row;
 
 	for (uint32_t i = 0; cmpi_param_at(i, &row); i++) {
-		if (i < MOST)
-			register_one(i, &row);
+		if (i < QNIX_PARAMS_MOST)
+			register_one(params, component, i, &row);
 		else
-			btl_qnix_tell(0, NULL, "parameter %s has no place in a table of %d", row.name, MOST);
+			qnix_tell(QNIX_BTL, 0, NULL, "parameter %s has no place in a table of %d", row.name, QNIX_PARAMS_MOST);
 	}
 }
 
 /* Values that do not fit are refused, with a line that says so, below. */
-void btl_qnix_param_hand_down(void)
+void qnix_params_hand_down(const struct qnix_params *params)
 {
 	struct cmpi_param row;
 
-	for (uint32_t i = 0; i < MOST && cmpi_param_at(i, &row); i++) {
+	for (uint32_t i = 0; i < QNIX_PARAMS_MOST && cmpi_param_at(i, &row); i++) {
 		mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
 
-		if (variables[i] >= 0)
-			mca_base_var_get_value(variables[i], NULL, &source, NULL);
-		if (source != MCA_BASE_VAR_SOURCE_DEFAULT && values[i])
-			cmpi_param_set(row.name, values[i], "mca");
+		if (params->variables[i] >= 0)
+			mca_base_var_get_value(params->variables[i], NULL, &source, NULL);
+		if (source != MCA_BASE_VAR_SOURCE_DEFAULT && params->values[i])
+			cmpi_param_set(row.name, params->values[i], "mca");
 	}
 }

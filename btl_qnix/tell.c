@@ -5,6 +5,9 @@
  * it, or is missing (a component copied by hand): then the line alone must do.
  */
 #include "btl_qnix/btl_qnix.h"
+#ifdef QNIX_HAVE_MTL
+#include "ompi/mca/mtl/base/base.h"
+#endif
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -35,7 +38,7 @@ static bool help_in(const char *format, const char *dir)
 }
 
 /* Open MPI's own data directory is searched anyway. */
-void btl_qnix_tell_init(void)
+void qnix_tell_init(void)
 {
 	char path[PATH_MAX];
 	char *slash;
@@ -52,8 +55,19 @@ void btl_qnix_tell_init(void)
 		have_help = help_in("%s", opal_install_dirs.opaldatadir);
 }
 
-void btl_qnix_tell(int level, const char *topic, const char *format, ...)
+static int stream_of(enum qnix_component who)
 {
+#ifdef QNIX_HAVE_MTL
+	if (who == QNIX_MTL)
+		return ompi_mtl_base_framework.framework_output;
+#endif
+	(void)who;
+	return opal_btl_base_framework.framework_output;
+}
+
+void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
+{
+	const char *name = who == QNIX_MTL ? "mtl:qnix" : "btl:qnix";
 	char line[512];
 	va_list args;
 
@@ -61,9 +75,9 @@ void btl_qnix_tell(int level, const char *topic, const char *format, ...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	if (level)
-		opal_output_verbose(level, opal_btl_base_framework.framework_output, "btl:qnix: %s", line);
+		opal_output_verbose(level, stream_of(who), "%s: %s", name, line);
 	else if (have_help && topic)
 		opal_show_help(HELP_FILE, topic, true, opal_process_info.nodename, line);
 	else
-		opal_output(0, "btl:qnix: on %s: %s", opal_process_info.nodename, line);
+		opal_output(0, "%s: on %s: %s", name, opal_process_info.nodename, line);
 }

@@ -69,6 +69,16 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out);
 /* Drains what is queued to live peers for a bounded time, disconnects, frees. */
 int cmpi_close(struct cmpi *cmpi);
 
+/*
+ * The one struct cmpi of this process, for components that do not know of each other (messages of one, remote memory of
+ * another): opened by the first, closed with the last, and so one NIC handle, one set of VIs and credits, one cache.
+ * At most one of them takes active messages; each is told of lost peers.  `arg` names the component, and must be unique.
+ */
+int cmpi_share(const struct cmpi_params *params, struct cmpi **out);
+int cmpi_unshare(struct cmpi *cmpi, void *arg);
+/* Who takes active messages from now on; NULL: they are dropped. */
+void cmpi_set_am(struct cmpi *cmpi, cmpi_am_fn *am, void *arg);
+
 /* Address of this process, to be carried to the peers by the launcher. */
 int cmpi_address(const struct cmpi *cmpi, uint8_t blob[CMPI_ADDR_MAX], size_t *len);
 /*

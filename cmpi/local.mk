@@ -7,6 +7,7 @@ cmpi_libcmpi_la_SOURCES = \
 	cmpi/cmpi.c \
 	cmpi/cmpi.h \
 	cmpi/protocol.h \
+	cmpi/share.c \
 	cmpi/engine/bin.c \
 	cmpi/engine/bin.h \
 	cmpi/engine/blocking.c \

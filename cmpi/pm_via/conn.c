@@ -472,7 +472,7 @@ static void report(struct cmpi_proc *proc)
 	if (!c->error || c->closing)
 		return;
 	via_unlock(c);
-	c->error(c->arg, proc, CMPI_TRANSPORT, text);
+	c->error(c->error_arg, proc, CMPI_TRANSPORT, text);
 	via_lock(c);
 }
 

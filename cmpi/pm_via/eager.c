@@ -36,7 +36,7 @@ bool via_eager_room(struct cmpi_proc *proc, uint64_t len)
 	       window_opens(proc, len + VIA_EAGER_CHARGE);
 }
 
-/* One packet; the caller has seen that there is room and credit.  CMPI_AGAIN: no vbuf or buffer. */
+/* One packet; the caller has seen that it may go.  CMPI_AGAIN: no vbuf or buffer. */
 static inline int send_one(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len)
 {
 	struct cmpi *c = proc->cmpi;
@@ -64,10 +64,15 @@ int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *enve
 	return send_one(proc, envelope, buf, len);
 }
 
-/* Credit below `preserve` is for control packets. */
+/* As for an active message: there is credit, or room to wait for some in the backlog. */
+bool via_eager_may(struct cmpi_proc *proc)
+{
+	return proc->state == VIA_CONN_CONNECTED && proc->backlog.len < proc->cmpi->params.backlog_max;
+}
+
 static inline bool open(struct cmpi_proc *proc, size_t len)
 {
-	return proc->state == VIA_CONN_CONNECTED && proc->remote_credit > proc->cmpi->params.preserve && len <= VIA_EAGER_ONE &&
+	return (via_likely(proc->remote_credit && proc->state == VIA_CONN_CONNECTED) || via_eager_may(proc)) && len <= VIA_EAGER_ONE &&
 	       via_eager_room(proc, len);
 }
 

@@ -39,14 +39,24 @@ static uint32_t vbufs_needed(uint64_t len)
 	return 2 + (uint32_t)((len - VIA_EAGER_FIRST - 1) / VIA_EAGER_NEXT);
 }
 
-/* Rule: EAGER may not take the credit below what control packets need. */
-static bool eager_ok(struct cmpi_proc *proc, const struct via_send *send)
+/* Rule: a series may not take the credit below what control packets need. */
+static bool series_ok(struct cmpi_proc *proc, const struct via_send *send)
 {
 	const struct via_params *p = &proc->cmpi->params;
 	uint64_t len = send->envelope.data_length;
 
 	return send->envelope.mode != VIA_MODE_SYNC && proc->state == VIA_CONN_CONNECTED && vbufs_needed(len) <= SERIES_MAX &&
 	       proc->remote_credit >= vbufs_needed(len) + p->preserve && via_eager_room(proc, len);
+}
+
+/*
+ * A message of one packet is buffered at either end or on the way, and is not turned into a rendezvous for want of credit:
+ * programs expect short messages to leave before anybody receives them.
+ */
+static bool is_one(struct cmpi_proc *proc, const struct via_send *send)
+{
+	return send->envelope.mode != VIA_MODE_SYNC && send->envelope.data_length <= VIA_EAGER_ONE &&
+	       via_eager_room(proc, send->envelope.data_length);
 }
 
 /* All packets of a series, or none. */
@@ -93,15 +103,15 @@ static int series_send(struct cmpi_proc *proc, struct via_send *send)
 	proc->eager_sent += (uint32_t)send->envelope.data_length + VIA_EAGER_CHARGE;
 	proc->packet_no_out++;
 	VIA_COUNT(c, eager);
+	via_send_done(send, CMPI_OK);
 	return CMPI_OK;
 }
 
-static int eager_send(struct cmpi_proc *proc, struct via_send *send)
+static int one_send(struct cmpi_proc *proc, struct via_send *send)
 {
 	const struct via_envelope *e = &send->envelope;
 	const struct via_eager_envelope one = {.context = e->context, .tag = e->tag, .src_lrank = e->src_lrank};
-	int err = e->data_length <= VIA_EAGER_ONE ? via_eager_send(proc, &one, send->buf, (size_t)e->data_length)
-	                                          : series_send(proc, send);
+	int err = via_eager_may(proc) ? via_eager_send(proc, &one, send->buf, (size_t)e->data_length) : CMPI_AGAIN;
 
 	if (err == CMPI_OK)
 		via_send_done(send, CMPI_OK);
@@ -129,7 +139,10 @@ int via_match_start(struct cmpi_proc *proc, struct via_send *send)
 	send->envelope.sreq = 0;
 	send->envelope.packet_no = proc->packet_no_out;
 	proc->messages++;
-	err = eager_ok(proc, send) ? eager_send(proc, send) : via_rndv_send(proc, send);
+	if (is_one(proc, send))
+		err = one_send(proc, send);
+	else
+		err = series_ok(proc, send) ? series_send(proc, send) : via_rndv_send(proc, send);
 	if (err != CMPI_OK)
 		proc->messages--;
 	return err;

@@ -42,8 +42,6 @@ static __attribute__((noinline)) bool dispatch(struct cmpi_proc *proc, const str
 		return false;
 	memcpy(&p, data, size);
 	switch (header->type) {
-	case VIA_PKT_EAGER:
-		return via_eager(proc, data, len);
 	case VIA_PKT_EAGER_START:
 		return via_eager_start(proc, &p.eager.envelope, data + size, len - size);
 	case VIA_PKT_EAGER_NEXT:
@@ -99,10 +97,25 @@ static __attribute__((noinline)) bool uncredited(struct cmpi_proc *proc, const s
 	return len == sizeof(noop);
 }
 
-/* A packet by value that is no good active message; true: it is another good one. */
+/* The packets that are most of them: whole messages. */
+static inline bool is_message(uint8_t type)
+{
+	return type == VIA_PKT_AM || type == VIA_PKT_EAGER;
+}
+
+/* Whose header is booked.  False: the peer broke the protocol. */
+static inline bool message(struct cmpi *c, struct cmpi_proc *proc, const struct via_header *header, uint8_t *data, size_t len)
+{
+	if (header->type == VIA_PKT_EAGER)
+		return via_likely(!c->closing) ? via_eager(proc, data, len) : true;
+	am(c, proc, header->tag, data, len);
+	return true;
+}
+
+/* A packet by value that is no good message; true: it is another good one. */
 static __attribute__((noinline)) bool odd_value(struct cmpi_proc *proc, const struct via_header *header, uint8_t *data, size_t len)
 {
-	if (len < sizeof(*header) || header->type >= VIA_PKT_COUNT || header->type == VIA_PKT_AM)
+	if (len < sizeof(*header) || header->type >= VIA_PKT_COUNT || is_message(header->type))
 		return false;
 	if (header->type == VIA_PKT_NOOP)
 		return uncredited(proc, header, data, NULL, len);
@@ -135,9 +148,11 @@ static inline void packet(struct cmpi *c, struct cmpi_proc *proc, struct via_vbu
 		good = via_flow_credited(proc, &header, false);
 	else
 		via_flow_taken(proc);
-	if (via_likely(good && header.type == VIA_PKT_AM))
-		am(c, proc, header.tag, data, len);
-	else if (via_unlikely(!good || !dispatch(proc, &header, data, len)))
+	if (via_likely(good && is_message(header.type)))
+		good = message(c, proc, &header, data, len);
+	else
+		good = good && dispatch(proc, &header, data, len);
+	if (via_unlikely(!good))
 		broken(proc, header.type, len);
 	if (status & VIP_STATUS_POOL)
 		VipxGiveBuffer(c->nic, data);
@@ -159,13 +174,16 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRI
 	uint8_t *data = arrival->Message;
 	uint32_t len = arrival->Length;
 	struct via_header header;
+	bool good;
 
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
 		goto out;
 	memcpy(&header, data, sizeof(header));
-	if (via_likely(header.type == VIA_PKT_AM && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
-		am(c, proc, header.tag, data, len);
-	else if (!odd_value(proc, &header, data, len))
+	if (via_likely(is_message(header.type) && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
+		good = message(c, proc, &header, data, len);
+	else
+		good = odd_value(proc, &header, data, len);
+	if (via_unlikely(!good))
 		broken(proc, header.type, len);
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
@@ -265,7 +283,7 @@ int cmpi_progress(struct cmpi *c)
 	const void *owner;
 	int n = 0;
 
-	if (via_likely(!c->threads))
+	if (via_likely(!c->engine.threads))
 		return pass(c);
 	via_lock(c);
 	owner = c->progress_owner;

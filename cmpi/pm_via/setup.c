@@ -174,10 +174,9 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out)
 	}
 	memset(c, 0, sizeof(*c));
 	c->budget = 1;
-	c->threads = params->threads;
 	c->am = params->am;
 	c->error = params->error;
-	c->arg = params->arg;
+	c->arg = c->error_arg = params->arg;
 	c->data.pt_mtu = CMPI_AM_MAX;
 	via_params_read(&c->params);
 	err = mpip_init(&c->engine, params->threads) ? do_setup(c, params) : fail("no memory");
@@ -188,6 +187,14 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out)
 	}
 	*out = c;
 	return CMPI_OK;
+}
+
+void cmpi_set_am(struct cmpi *c, cmpi_am_fn *am, void *arg)
+{
+	via_lock(c);
+	c->am = am;
+	c->arg = arg;
+	via_unlock(c);
 }
 
 /* ---- close ------------------------------------------------------------------------------------------------------------------ */

@@ -238,7 +238,7 @@ struct cmpi {
 	struct via_vbuf *free_vbufs;
 	uint32_t nfree;
 	uint32_t recv_due; /* receives that connections own and have not posted: free vbufs that sends leave alone */
-	bool threads, closing;
+	bool closing;
 	cmpi_am_fn *am;
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
@@ -259,6 +259,7 @@ struct cmpi {
 	uint32_t progress_depth;
 	/* cold */
 	cmpi_error_fn *error;
+	void *error_arg;
 	VIP_PROTECTION_HANDLE ptag;
 	VIP_ULONG cq_size, cq_used;      /* entries; receives that connections may post */
 	struct via_region *regions;
@@ -287,13 +288,13 @@ static inline bool via_live(const struct cmpi_proc *proc)
 
 static inline void via_lock(struct cmpi *c)
 {
-	if (via_unlikely(c->threads))
+	if (via_unlikely(c->engine.threads))
 		via_lock_take(&c->engine.lock);
 }
 
 static inline void via_unlock(struct cmpi *c)
 {
-	if (via_unlikely(c->threads))
+	if (via_unlikely(c->engine.threads))
 		via_lock_give(&c->engine.lock);
 }
 
@@ -452,6 +453,7 @@ void via_atomic_fail(struct cmpi_proc *proc);
 /* eager.c: messages of one packet */
 int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len);
 bool via_eager_room(struct cmpi_proc *proc, uint64_t len);
+bool via_eager_may(struct cmpi_proc *proc);
 int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,
                    struct cmpi_comm *comm, int mode);
 

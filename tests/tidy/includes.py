@@ -20,7 +20,9 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 # For a path that starts so (the longest that fits counts): what it may include of ours, as regular expressions.
 RULES = {
     "btl_qnix/": [r"btl_qnix/", r"cmpi/cmpi\.h$"],
+    "mtl_qnix/": [r"mtl_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
     "cmpi/": [r"cmpi/[^/]+\.h$"],
+    "cmpi/share.c": [r"cmpi/cmpi\.h$", r"cmpi/engine/engine\.h$"],
     "cmpi/cmpi.h": [],
     "cmpi/engine/": [r"cmpi/[^/]+\.h$", r"cmpi/engine/", r"cmpi/pm_via/lock\.h$"],
     "cmpi/pm_self/": [r"cmpi/[^/]+\.h$", r"cmpi/engine/engine\.h$"],
@@ -44,7 +46,7 @@ RULES = {
     "tests/func/": [r"tests/", r"vipl\.h$"],
 }
 # Headers of others that are found with quotes.
-FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
+FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
 CLOCKS = r"time\.h$|sys/time(b|x|rfd)?\.h$|linux/time|threads\.h$|bits/time"
 
 

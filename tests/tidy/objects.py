@@ -31,7 +31,8 @@ REFUSED = {
     "vipl/src/": r"^(cmpi_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "cmpi/": r"^(nic_|Vip|vipl_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "cmpi/pm_via/": r"^(nic_|vipl_|btl_qnix|mca_|opal_|ompi_|MPI_)",
-    "btl_qnix/": r"^(nic_|Vip|vipl_|via_)",
+    "btl_qnix/": r"^(nic_|Vip|vipl_|via_|mpip_)",
+    "mtl_qnix/": r"^(nic_|Vip|vipl_|via_|mpip_)",
 }
 
 
@@ -78,8 +79,9 @@ def main():
     root, build, tap = sys.argv[1], sys.argv[2], Tap()
     component = f"{build}/btl_qnix/.libs/mca_btl_qnix.so"
     without_mpi = None if makefile(build, "MPICC") else "this build has no Open MPI"
-    layers = [s for s in files(root, r"^(nicemu|vipl/src|cmpi|btl_qnix)/.*\.c$")
-              if not (without_mpi and s.startswith("btl_qnix/"))]
+    without_mtl = without_mpi or not makefile(build, "OMPI_MTL_LIBS")
+    layers = [s for s in files(root, r"^(nicemu|vipl/src|cmpi|btl_qnix|mtl_qnix)/.*\.c$")
+              if not (without_mpi and s.startswith("btl_qnix/")) and not (without_mtl and s.startswith("mtl_qnix/"))]
     objects = {s: objects_of(build, s) for s in layers}
     names = undefined([o for found in objects.values() for o in found])
     refers = {s: sorted(set().union(*(names[o] for o in found))) for s, found in objects.items()}
@@ -105,8 +107,9 @@ def main():
     tap.check("libvipl.so exports Vip* and nothing else",
               sorted(n for n in exported if not re.match(r"Vip[A-Zx]", n)) or ([] if "VipOpenNic" in exported else ["no VipOpenNic"]))
     exported = defined(component) if os.path.exists(component) else set()
-    tap.check("mca_btl_qnix.so exports mca_btl_qnix_component and nothing else",
-              [] if exported == {"mca_btl_qnix_component"} else sorted(exported) or ["nothing, or there is no such file"], without_mpi)
+    wanted = {"mca_btl_qnix_component"} | (set() if without_mtl else {"mca_mtl_qnix_component"})
+    tap.check("mca_btl_qnix.so exports its components and nothing else",
+              [] if exported == wanted else sorted(exported) or ["nothing, or there is no such file"], without_mpi)
     tap.done()
 
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the components of this project have in common: the NIC, which they share, the parameters of the stack below, and how
+ * the user is told something.  They live in one shared object that has a name for each of them, so there is one copy of all
+ * this in a process.
+ */
+#ifndef QNIX_COMMON_H
+#define QNIX_COMMON_H
+
+#include "btl_qnix/compat.h"
+
+#include <stdbool.h>
+
+#include "cmpi/cmpi.h"
+
+/* nic.c */
+int qnix_nic_open(bool threads, cmpi_am_fn *am, cmpi_error_fn *error, void *arg, struct cmpi **out);
+/* "rank 3", or "rank 3 of job 2" when it is not of this job; of a process, and of one whose C-MPI rank is all that is known. */
+enum { QNIX_NAME_MAX = 64 };
+const char *qnix_name_text(const opal_process_name_t *name, char to[QNIX_NAME_MAX]);
+const char *qnix_rank_text(uint32_t rank, char to[QNIX_NAME_MAX]);
+
+/* param.c: the parameters of the stack as MCA parameters of one component */
+enum { QNIX_PARAMS_MOST = 128 };
+struct qnix_params {
+	char *values[QNIX_PARAMS_MOST]; /* owned by the MCA variable system */
+	int variables[QNIX_PARAMS_MOST];
+};
+void qnix_params_register(struct qnix_params *params, const mca_base_component_t *component);
+void qnix_params_hand_down(const struct qnix_params *params);
+
+/* tell.c: level 0 is shown with the explanation `topic` of help-mpi-btl-qnix.txt, others at that framework's verbosity. */
+enum qnix_component { QNIX_BTL, QNIX_MTL };
+void qnix_tell_init(void);
+void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Open MPI's matching transport layer over C-MPI: what the files of this component share.
+ *
+ * Glue between ompi/mca/mtl/mtl.h above and cmpi/cmpi.h below: a call of Open MPI is a request of C-MPI, and the end of that
+ * the end of Open MPI's.  No queue and no protocol here.  It shares the NIC of the process with the BTL, which Open MPI uses
+ * beside it for one-sided communication (btl_qnix/common.h).
+ *
+ *      component.c  life cycle, settings     peer.c  processes, communicators
+ *      send.c       messages out (hot)       recv.c  messages in, probes, progress (hot)
+ */
+#ifndef MTL_QNIX_H
+#define MTL_QNIX_H
+
+#include "btl_qnix/common.h"
+
+#include <stdatomic.h>
+
+#include "ompi_config.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/mca/mtl/base/base.h"
+#include "ompi/mca/mtl/base/mtl_base_datatype.h"
+#include "ompi/mca/mtl/mtl.h"
+#include "ompi/proc/proc.h"
+#include "opal/class/opal_list.h"
+
+/* A process; the endpoint of its ompi_proc_t.  Freed when the module ends. */
+struct mtl_qnix_peer {
+	opal_list_item_t super;
+	struct ompi_proc_t *ompi;
+	struct cmpi_proc *proc; /* NULL: deleted */
+};
+typedef struct mtl_qnix_peer mtl_qnix_peer_t;
+OBJ_CLASS_DECLARATION(mtl_qnix_peer_t);
+
+/* What hangs off a communicator (c_pml_comm, which pml/cm leaves to its MTL). */
+struct mtl_qnix_comm {
+	struct cmpi_comm cmpi;
+	int size;
+	struct cmpi_proc *to[]; /* by rank; NULL: not looked up yet */
+};
+
+/* Behind each request of pml/cm. */
+struct mtl_qnix_request {
+	struct mca_mtl_request_t super; /* first */
+	struct cmpi_req cmpi;
+	struct opal_convertor_t *convertor;
+	void *packed;                   /* of data in pieces; NULL: none */
+};
+
+struct mtl_qnix_module {
+	struct mca_mtl_base_module_t super; /* first */
+	struct cmpi *cmpi;
+	int priority;
+	atomic_bool closing;                /* lost peers no longer matter */
+	opal_mutex_t lock;                  /* of peers */
+	opal_list_t peers;
+};
+extern struct mtl_qnix_module mtl_qnix;
+extern mca_mtl_base_component_2_0_0_t mca_mtl_qnix_component;
+
+/* See qnix_tell. */
+#define mtl_qnix_tell(level, topic, ...) qnix_tell(QNIX_MTL, level, topic, __VA_ARGS__)
+
+/* peer.c */
+int mtl_qnix_add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs);
+int mtl_qnix_del_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs);
+int mtl_qnix_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm);
+int mtl_qnix_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm);
+void mtl_qnix_peers_free(void);
+/* The process of that rank, looked up for the first time; NULL: it is not reached. */
+struct cmpi_proc *mtl_qnix_find(struct ompi_communicator_t *comm, int rank);
+cmpi_error_fn mtl_qnix_peer_lost;
+
+/* send.c */
+int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+                  struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode);
+int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+                   struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
+                   mca_mtl_request_t *request);
+int mtl_qnix_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *request, int flag);
+
+/* recv.c */
+int mtl_qnix_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
+                   struct opal_convertor_t *convertor, mca_mtl_request_t *request);
+int mtl_qnix_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag, int *flag,
+                    struct ompi_status_public_t *status);
+int mtl_qnix_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag, int *matched,
+                     struct ompi_message_t **message, struct ompi_status_public_t *status);
+int mtl_qnix_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor, struct ompi_message_t **message,
+                    mca_mtl_request_t *request);
+int mtl_qnix_progress(void);
+void mtl_qnix_drop(void *packed);
+
+static inline struct mtl_qnix_comm *mtl_qnix_comm(const struct ompi_communicator_t *comm)
+{
+	return (struct mtl_qnix_comm *)comm->c_pml_comm;
+}
+
+static inline struct mtl_qnix_request *mtl_qnix_request_of(struct cmpi_req *req)
+{
+	return (struct mtl_qnix_request *)((char *)req - offsetof(struct mtl_qnix_request, cmpi));
+}
+
+/* The convertor of a persistent request is still at its end when it starts again, and pml/cm leaves it there. */
+static inline void mtl_qnix_rewind(struct opal_convertor_t *convertor)
+{
+	size_t start = 0;
+
+	if (OPAL_UNLIKELY((convertor->flags & CONVERTOR_COMPLETED) && convertor->local_size))
+		opal_convertor_set_position(convertor, &start);
+}
+
+static inline int mtl_qnix_ompi_err(int err)
+{
+	switch (err) {
+	case CMPI_OK: return OMPI_SUCCESS;
+	case CMPI_AGAIN:
+	case CMPI_RESOURCE: return OMPI_ERR_OUT_OF_RESOURCE;
+	case CMPI_UNREACHABLE:
+	case CMPI_TRANSPORT: return OMPI_ERR_UNREACH;
+	default: return OMPI_ERROR;
+	}
+}
+
+/* For a status: MPI's own codes. */
+static inline int mtl_qnix_mpi_err(int err)
+{
+	switch (err) {
+	case CMPI_OK: return MPI_SUCCESS;
+	case CMPI_TRUNCATED: return MPI_ERR_TRUNCATE;
+	case CMPI_RESOURCE: return MPI_ERR_NO_MEM;
+	default: return MPI_ERR_OTHER;
+	}
+}
+
+#endif

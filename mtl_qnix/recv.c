@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages in: receives, probes, and the progress call.  A receive of data in pieces gets its message in one piece first,
+ * and is unpacked at its end.
+ */
+#include "mtl_qnix/mtl_qnix.h"
+
+#include "ompi/message/message.h"
+
+/* For send.c, which is on the way of every message: a copy of data in pieces is no longer wanted. */
+void mtl_qnix_drop(void *packed)
+{
+	free(packed);
+}
+
+static void unpack(struct mtl_qnix_request *r, size_t bytes)
+{
+	if (bytes)
+		ompi_mtl_datatype_unpack(r->convertor, r->packed, bytes); /* frees it */
+	else
+		free(r->packed);
+}
+
+static void received(struct cmpi_req *req)
+{
+	struct mtl_qnix_request *r = mtl_qnix_request_of(req);
+	struct ompi_status_public_t *status = &r->super.ompi_req->req_status;
+	bool none = req->status.cancelled || (req->status.err != CMPI_OK && req->status.err != CMPI_TRUNCATED);
+	size_t bytes = none ? 0 : req->status.length < req->size ? req->status.length : req->size;
+
+	if (OPAL_UNLIKELY(r->packed != NULL))
+		unpack(r, bytes);
+	status->MPI_SOURCE = req->status.source;
+	status->MPI_TAG = req->status.tag;
+	status->MPI_ERROR = mtl_qnix_mpi_err(req->status.err);
+	status->_ucount = bytes;
+	status->_cancelled = req->status.cancelled;
+	r->super.completion_callback(&r->super);
+}
+
+/* Where the message goes. */
+static int prepare(struct mtl_qnix_request *r, struct opal_convertor_t *convertor)
+{
+	bool in_pieces;
+	size_t size;
+	int rc;
+
+	mtl_qnix_rewind(convertor);
+	rc = ompi_mtl_datatype_recv_buf(convertor, &r->cmpi.buf, &size, &in_pieces);
+	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS || (in_pieces && !r->cmpi.buf)))
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	r->packed = in_pieces ? r->cmpi.buf : NULL;
+	r->convertor = convertor;
+	r->cmpi.size = size;
+	r->cmpi.to = NULL;
+	r->cmpi.done = received;
+	return OMPI_SUCCESS;
+}
+
+static int started(struct mtl_qnix_request *r, int err)
+{
+	if (OPAL_UNLIKELY(err != CMPI_OK))
+		free(r->packed);
+	return mtl_qnix_ompi_err(err);
+}
+
+int mtl_qnix_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
+                   struct opal_convertor_t *convertor, mca_mtl_request_t *request)
+{
+	struct mtl_qnix_request *r = (struct mtl_qnix_request *)request;
+	int rc = prepare(r, convertor);
+
+	(void)mtl;
+	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
+		return rc;
+	r->cmpi.comm = &mtl_qnix_comm(comm)->cmpi;
+	r->cmpi.source = source;
+	r->cmpi.tag = tag;
+	return started(r, cmpi_irecv(mtl_qnix.cmpi, &r->cmpi));
+}
+
+/* ---- probes ------------------------------------------------------------------------------------------------------------ */
+
+_Static_assert(MPI_ANY_SOURCE == CMPI_ANY_SOURCE && MPI_ANY_TAG == CMPI_ANY_TAG, "wildcards are the same");
+
+static void probed(const struct cmpi_status *from, struct ompi_status_public_t *to)
+{
+	if (to == MPI_STATUS_IGNORE)
+		return;
+	to->MPI_SOURCE = from->source;
+	to->MPI_TAG = from->tag;
+	to->MPI_ERROR = MPI_SUCCESS;
+	to->_ucount = from->length;
+	to->_cancelled = 0;
+}
+
+/* A program may do nothing but probe: what is not there is looked for. */
+int mtl_qnix_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag, int *flag,
+                    struct ompi_status_public_t *status)
+{
+	struct cmpi_comm *c = &mtl_qnix_comm(comm)->cmpi;
+	struct cmpi_status found;
+
+	(void)mtl;
+	*flag = cmpi_iprobe(mtl_qnix.cmpi, c, source, tag, &found);
+	if (!*flag) {
+		opal_progress();
+		*flag = cmpi_iprobe(mtl_qnix.cmpi, c, source, tag, &found);
+	}
+	if (*flag)
+		probed(&found, status);
+	return OMPI_SUCCESS;
+}
+
+int mtl_qnix_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag, int *matched,
+                     struct ompi_message_t **message, struct ompi_status_public_t *status)
+{
+	struct cmpi_comm *c = &mtl_qnix_comm(comm)->cmpi;
+	struct ompi_message_t *m = ompi_message_alloc();
+	struct cmpi_status found;
+
+	(void)mtl;
+	*matched = 0;
+	if (!m)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	m->req_ptr = cmpi_improbe(mtl_qnix.cmpi, c, source, tag, &found);
+	if (!m->req_ptr) {
+		opal_progress();
+		m->req_ptr = cmpi_improbe(mtl_qnix.cmpi, c, source, tag, &found);
+	}
+	if (!m->req_ptr) {
+		ompi_message_return(m);
+		return OMPI_SUCCESS;
+	}
+	m->comm = comm;
+	m->peer = found.source;
+	m->count = found.length;
+	probed(&found, status);
+	*message = m;
+	*matched = 1;
+	return OMPI_SUCCESS;
+}
+
+int mtl_qnix_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor, struct ompi_message_t **message,
+                    mca_mtl_request_t *request)
+{
+	struct mtl_qnix_request *r = (struct mtl_qnix_request *)request;
+	struct cmpi_message *m = (*message)->req_ptr;
+	int rc = prepare(r, convertor);
+
+	(void)mtl;
+	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
+		return rc;
+	r->cmpi.comm = &mtl_qnix_comm((*message)->comm)->cmpi;
+	ompi_message_return(*message);
+	*message = MPI_MESSAGE_NULL;
+	return started(r, cmpi_imrecv(mtl_qnix.cmpi, m, &r->cmpi));
+}
+
+int mtl_qnix_progress(void)
+{
+	return cmpi_progress(mtl_qnix.cmpi);
+}

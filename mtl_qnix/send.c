@@ -1,0 +1,136 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/* Messages out.  Data in pieces is packed first (by Open MPI, which knows the layouts). */
+#include "mtl_qnix/mtl_qnix.h"
+
+static inline struct cmpi_proc *peer(struct ompi_communicator_t *comm, int rank)
+{
+	struct cmpi_proc *proc = mtl_qnix_comm(comm)->to[rank];
+
+	return OPAL_LIKELY(proc != NULL) ? proc : mtl_qnix_find(comm, rank);
+}
+
+static inline enum cmpi_mode mode_of(mca_pml_base_send_mode_t mode)
+{
+	return mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? CMPI_MODE_SYNC : mode == MCA_PML_BASE_SEND_READY ? CMPI_MODE_READY : CMPI_MODE_STANDARD;
+}
+
+/* *packed: to be freed; NULL: the data lie where they are.  Returns an error of Open MPI. */
+static inline int prepare(struct cmpi_req *req, struct ompi_communicator_t *comm, int dest, int tag,
+                          struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, void **packed)
+{
+	bool in_pieces;
+	size_t size;
+	int rc;
+
+	*packed = NULL;
+	req->to = peer(comm, dest);
+	if (OPAL_UNLIKELY(!req->to))
+		return OMPI_ERR_UNREACH;
+	mtl_qnix_rewind(convertor);
+	rc = ompi_mtl_datatype_pack(convertor, &req->buf, &size, &in_pieces);
+	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
+		return rc;
+	if (in_pieces)
+		*packed = req->buf;
+	req->size = size;
+	req->comm = &mtl_qnix_comm(comm)->cmpi;
+	req->tag = tag;
+	req->mode = mode_of(mode);
+	return OMPI_SUCCESS;
+}
+
+/* ---- blocking --------------------------------------------------------------------------------------------------------- */
+
+struct waiting {
+	struct cmpi_req req; /* first */
+	atomic_bool over;
+};
+
+static void over(struct cmpi_req *req)
+{
+	/* R1: what the request got comes before; pairs with A1 */
+	atomic_store_explicit(&((struct waiting *)req)->over, true, memory_order_release);
+}
+
+static __opal_attribute_noinline__ int wait_for(struct waiting *w)
+{
+	int err;
+
+	w->req.done = over;
+	atomic_store_explicit(&w->over, false, memory_order_relaxed); /* nobody else knows it yet */
+	err = cmpi_isend(mtl_qnix.cmpi, &w->req);
+	if (err != CMPI_OK)
+		return err;
+	while (!atomic_load_explicit(&w->over, memory_order_acquire)) /* A1: pairs with R1 */
+		opal_progress();
+	return w->req.status.err;
+}
+
+int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+                  struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+	struct waiting w;
+	void *packed;
+	int err = prepare(&w.req, comm, dest, tag, convertor, mode, &packed);
+
+	(void)mtl;
+	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
+		return err;
+	err = cmpi_send(mtl_qnix.cmpi, &w.req);
+	if (OPAL_UNLIKELY(err == CMPI_AGAIN))
+		err = wait_for(&w);
+	if (OPAL_UNLIKELY(packed != NULL))
+		mtl_qnix_drop(packed);
+	return mtl_qnix_ompi_err(err);
+}
+
+/* ---- not blocking ------------------------------------------------------------------------------------------------------ */
+
+static void sent(struct cmpi_req *req)
+{
+	struct mtl_qnix_request *r = mtl_qnix_request_of(req);
+	struct ompi_status_public_t *status = &r->super.ompi_req->req_status;
+
+	if (OPAL_UNLIKELY(r->packed != NULL))
+		mtl_qnix_drop(r->packed);
+	status->MPI_ERROR = mtl_qnix_mpi_err(req->status.err);
+	status->_cancelled = req->status.cancelled;
+	r->super.completion_callback(&r->super);
+}
+
+/*
+ * pml/cm lets the convertors of its own short ways begin where the data begin; that of a persistent request begins where the
+ * user's buffer does, which ompi_mtl_datatype_pack does not know of.
+ */
+static __opal_attribute_noinline__ void add_bound(struct cmpi_req *req, const struct opal_convertor_t *convertor, const void *packed)
+{
+	if (!packed && req->size)
+		req->buf = (char *)req->buf + convertor->pDesc->true_lb;
+}
+
+int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+                   struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
+                   mca_mtl_request_t *request)
+{
+	struct mtl_qnix_request *r = (struct mtl_qnix_request *)request;
+	int err = prepare(&r->cmpi, comm, dest, tag, convertor, mode, &r->packed);
+
+	(void)mtl, (void)blocking;
+	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
+		return err;
+	if (OPAL_UNLIKELY(request->ompi_req->req_persistent))
+		add_bound(&r->cmpi, convertor, r->packed);
+	r->cmpi.done = sent;
+	err = cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
+	if (OPAL_UNLIKELY(err != CMPI_OK && r->packed))
+		mtl_qnix_drop(r->packed);
+	return mtl_qnix_ompi_err(err);
+}
+
+/* Completion says whether it was in time. */
+int mtl_qnix_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *request, int flag)
+{
+	(void)mtl, (void)flag;
+	cmpi_cancel(mtl_qnix.cmpi, &((struct mtl_qnix_request *)request)->cmpi);
+	return OMPI_SUCCESS;
+}
