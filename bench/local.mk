@@ -23,6 +23,8 @@ noinst_PROGRAMS += \
 	bench/bw \
 	bench/get_latency \
 	bench/latency \
+	bench/match_posted \
+	bench/match_unexpected \
 	bench/mbw_mr \
 	bench/put_latency
 
@@ -40,6 +42,12 @@ bench_get_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_get_latency_LDADD = $(MPI_LIBS)
 bench_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_latency_LDADD = $(MPI_LIBS)
+bench_match_posted_SOURCES = bench/match.c
+bench_match_posted_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_match_posted_LDADD = $(MPI_LIBS)
+bench_match_unexpected_SOURCES = bench/match.c
+bench_match_unexpected_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -DUNEXPECTED
+bench_match_unexpected_LDADD = $(MPI_LIBS)
 bench_mbw_mr_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_mbw_mr_LDADD = $(MPI_LIBS)
 bench_put_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

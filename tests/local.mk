@@ -40,6 +40,7 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/processes \
 	tests/unit/cmpi/queue \
 	tests/unit/cmpi/rma \
+	tests/unit/cmpi/share \
 	tests/unit/cmpi/table \
 	tests/unit/nicemu/attach \
 	tests/unit/nicemu/buffers \
@@ -93,6 +94,8 @@ tests_unit_cmpi_params_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_queue_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_rma_SOURCES = tests/unit/cmpi/rma.c tests/stress/fake_vipl.c
 tests_unit_cmpi_rma_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_share_SOURCES = tests/unit/cmpi/share.c tests/stress/fake_vipl.c
+tests_unit_cmpi_share_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_table_SOURCES = tests/unit/cmpi/table.c tests/stress/fake_vipl.c
 tests_unit_cmpi_table_LDADD = cmpi/libcmpi.la
 tests_stress_credits_SOURCES = tests/stress/credits.c tests/stress/fake_vipl.c
