@@ -90,7 +90,6 @@ int mtl_qnix_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator
 int mtl_qnix_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor, struct ompi_message_t **message,
                     mca_mtl_request_t *request);
 int mtl_qnix_progress(void);
-void mtl_qnix_drop(void *packed);
 
 static inline struct mtl_qnix_comm *mtl_qnix_comm(const struct ompi_communicator_t *comm)
 {

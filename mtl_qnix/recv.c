@@ -7,12 +7,6 @@
 
 #include "ompi/message/message.h"
 
-/* For send.c, which is on the way of every message: a copy of data in pieces is no longer wanted. */
-void mtl_qnix_drop(void *packed)
-{
-	free(packed);
-}
-
 static void unpack(struct mtl_qnix_request *r, size_t bytes)
 {
 	if (bytes)

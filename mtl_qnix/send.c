@@ -1,5 +1,8 @@
-/* HOT. SPDX-License-Identifier: BSD-3-Clause */
-/* Messages out.  Data in pieces is packed first (by Open MPI, which knows the layouts). */
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages out.  Data in pieces is packed first (by Open MPI, which knows the layouts, into memory that it allocates, which is
+ * why this file is not called hot).
+ */
 #include "mtl_qnix/mtl_qnix.h"
 
 static inline struct cmpi_proc *peer(struct ompi_communicator_t *comm, int rank)
@@ -80,7 +83,7 @@ int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t 
 	if (OPAL_UNLIKELY(err == CMPI_AGAIN))
 		err = wait_for(&w);
 	if (OPAL_UNLIKELY(packed != NULL))
-		mtl_qnix_drop(packed);
+		free(packed);
 	return mtl_qnix_ompi_err(err);
 }
 
@@ -92,7 +95,7 @@ static void sent(struct cmpi_req *req)
 	struct ompi_status_public_t *status = &r->super.ompi_req->req_status;
 
 	if (OPAL_UNLIKELY(r->packed != NULL))
-		mtl_qnix_drop(r->packed);
+		free(r->packed);
 	status->MPI_ERROR = mtl_qnix_mpi_err(req->status.err);
 	status->_cancelled = req->status.cancelled;
 	r->super.completion_callback(&r->super);
@@ -123,7 +126,7 @@ int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 	r->cmpi.done = sent;
 	err = cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
 	if (OPAL_UNLIKELY(err != CMPI_OK && r->packed))
-		mtl_qnix_drop(r->packed);
+		free(r->packed);
 	return mtl_qnix_ompi_err(err);
 }
 

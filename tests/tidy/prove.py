@@ -129,6 +129,9 @@ UNFINISHED = "TO" "DO"
 BREAKS = [
     ("includes", append("btl_qnix/send.c", '#include "vipl.h"\n'), r"btl_qnix/send\.c:\d+: .*vipl\.h"),
     ("includes", append("btl_qnix/send.c", '#include "cmpi/pm_via/via.h"\n'), r"btl_qnix/send\.c:\d+"),
+    ("includes", append("mtl_qnix/send.c", '#include "vipl.h"\n'), r"mtl_qnix/send\.c:\d+: .*vipl\.h"),
+    ("includes", append("mtl_qnix/send.c", '#include "cmpi/protocol.h"\n'), r"mtl_qnix/send\.c:\d+: .*protocol\.h"),
+    ("includes", append("cmpi/engine/queue.c", '#include "cmpi/pm_via/via.h"\n'), r"cmpi/engine/queue\.c:\d+: .*via\.h"),
     ("includes", append("cmpi/pm_via/am.c", '#include "nicemu/nic.h"\n'), r"cmpi/pm_via/am\.c:\d+"),
     ("includes", append("cmpi/cmpi.h", '#include "vipl.h"\n'), r"cmpi/cmpi\.h:\d+"),
     ("includes", append("vipl/src/vi.c", '#include "nicemu/ctl/ctl.h"\n'), r"vipl/src/vi\.c:\d+"),
@@ -146,6 +149,8 @@ BREAKS = [
     ("objects", calls("vipl/src", "queue", "pthread_mutex_lock"), r"queue\.c refers to pthread_mutex_lock"),
     ("objects", calls("nicemu/ctl", "conn", "nanosleep"), r"nicemu/ctl/conn\.c refers to nanosleep"),
     ("objects", calls("cmpi/pm_via", "flow", "nic_poll"), r"flow\.c refers to nic_poll"),
+    ("objects", calls("cmpi/engine", "queue", "via_progress"), r"cmpi/engine/queue\.c refers to via_progress"),
+    ("objects", calls("mtl_qnix", "peer", "mpip_init"), r"mtl_qnix/peer\.c refers to mpip_init"),
     ("objects", calls("vipl/src", "vi", "cmpi_progress"), r"vi\.c refers to cmpi_progress"),
     ("objects", calls("vipl/src", "vi", "nic_driver_watch"), r"vi\.c refers to nic_driver_watch"),
     ("objects", calls("nicemu/ctl", "mem", "VipCQDone"), r"mem\.c refers to VipCQDone"),
