@@ -64,16 +64,15 @@ int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *enve
 	return send_one(proc, envelope, buf, len);
 }
 
-/* As for an active message: there is credit, or room to wait for some in the backlog. */
-bool via_eager_may(struct cmpi_proc *proc)
+/* As for an active message: what is accepted leaves now, because its sender may leave MPI for long. */
+bool via_eager_may(const struct cmpi_proc *proc)
 {
-	return proc->state == VIA_CONN_CONNECTED && proc->backlog.len < proc->cmpi->params.backlog_max;
+	return proc->remote_credit && proc->state == VIA_CONN_CONNECTED;
 }
 
 static inline bool open(struct cmpi_proc *proc, size_t len)
 {
-	return (via_likely(proc->remote_credit && proc->state == VIA_CONN_CONNECTED) || via_eager_may(proc)) && len <= VIA_EAGER_ONE &&
-	       via_eager_room(proc, len);
+	return via_likely(via_eager_may(proc)) && len <= VIA_EAGER_ONE && via_eager_room(proc, len);
 }
 
 int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,

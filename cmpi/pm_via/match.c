@@ -50,8 +50,8 @@ static bool series_ok(struct cmpi_proc *proc, const struct via_send *send)
 }
 
 /*
- * A message of one packet is buffered at either end or on the way, and is not turned into a rendezvous for want of credit:
- * programs expect short messages to leave before anybody receives them.
+ * A message of one packet waits for credit, and is not turned into a rendezvous for want of it: programs expect short
+ * messages to leave before anybody receives them.
  */
 static bool is_one(struct cmpi_proc *proc, const struct via_send *send)
 {

@@ -453,7 +453,7 @@ void via_atomic_fail(struct cmpi_proc *proc);
 /* eager.c: messages of one packet */
 int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len);
 bool via_eager_room(struct cmpi_proc *proc, uint64_t len);
-bool via_eager_may(struct cmpi_proc *proc);
+bool via_eager_may(const struct cmpi_proc *proc);
 int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,
                    struct cmpi_comm *comm, int mode);
 
