@@ -187,7 +187,9 @@ static void window(void)
 {
 	uint64_t eager;
 
-	REQUIRE(open_pair());
+	job_reset(50);
+	fake_param("eager_window", 256 << 10);
+	REQUIRE(job_open(2) && job_connect(A, B));
 	for (int i = 0; i < 2000; i++) {
 		struct cmpi_req s = sending(A, B, 1, CMPI_MODE_STANDARD, 1000), r = receiving(B, A, 1, 1000);
 		struct cmpi_req back = sending(B, A, 1, CMPI_MODE_STANDARD, 4), got = receiving(A, B, 1, 1000);
