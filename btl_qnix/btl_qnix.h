@@ -110,7 +110,6 @@ static inline int btl_qnix_opal_err(int err)
 
 /* component.c */
 bool btl_qnix_is_named(void); /* the list of BTLs names this one */
-bool btl_qnix_is_alone(void); /* ... and no other that leads to other processes */
 
 /* pvar.c */
 void btl_qnix_pvar_register(void);

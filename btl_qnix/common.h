@@ -14,6 +14,7 @@
 #include "cmpi/cmpi.h"
 
 /* nic.c */
+bool btl_qnix_is_alone(void); /* component.c: the list of BTLs names no other that leads to other processes */
 int qnix_nic_open(bool threads, cmpi_am_fn *am, cmpi_error_fn *error, void *arg, struct cmpi **out);
 /* "rank 3", or "rank 3 of job 2" when it is not of this job; of a process, and of one whose C-MPI rank is all that is known. */
 enum { QNIX_NAME_MAX = 64 };

@@ -60,6 +60,7 @@ struct cmpi_params {
 	uint64_t job;            /* identity shared by the processes that connect to each other */
 	uint32_t rank, nranks;   /* in the job: rank names this process, nranks sizes the first pool (both are hints but unique rank per job is required) */
 	bool threads;            /* calls come from several threads */
+	bool alone;              /* nothing else that the caller polls brings events: cmpi_progress may sleep when it waits for long */
 	cmpi_am_fn *am;          /* all tags; may be NULL */
 	cmpi_error_fn *error;    /* may be NULL */
 	void *arg;               /* for both */
@@ -116,7 +117,10 @@ void cmpi_am_abort(struct cmpi_am *am);
 /* header and payload in one call, both contiguous. */
 int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len);
 
-/* One pass; returns the number of events handled. */
+/*
+ * One pass; returns the number of events handled.  When many passes in a row find nothing and there are more processes than
+ * cores (parameter `wait`), the call offers its core to others, and with cmpi_params.alone sleeps until something comes.
+ */
 int cmpi_progress(struct cmpi *cmpi);
 
 /* ---- matched messages (hot) -------------------------------------------------------------------------------------- */

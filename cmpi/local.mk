@@ -44,4 +44,5 @@ cmpi_libcmpi_la_SOURCES = \
 	cmpi/pm_via/setup.c \
 	cmpi/pm_via/table.c \
 	cmpi/pm_via/vbuf.c \
-	cmpi/pm_via/via.h
+	cmpi/pm_via/via.h \
+	cmpi/pm_via/wait.c

@@ -47,11 +47,15 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/engine/card.c \
 	nicemu/engine/card.h \
 	nicemu/engine/check.c \
+	nicemu/engine/cores.c \
+	nicemu/engine/cores.h \
 	nicemu/engine/dma.c \
 	nicemu/engine/dma.h \
 	nicemu/engine/engine.h \
 	nicemu/engine/inline.c \
-	nicemu/engine/link.h
+	nicemu/engine/link.h \
+	nicemu/engine/wait.c \
+	nicemu/engine/wait.h
 
 bin_PROGRAMS += bin/qnix
 bin_qnix_LDADD = nicemu/libnicemu.la

@@ -35,6 +35,7 @@ static int assemble(struct nic *nic, const char *device)
 	if (err)
 		return err;
 	nic->map = nic_card_map(nic->card);
+	nic_wait_open(nic);
 	err = nic_driver_register(nic);
 	if (err)
 		nic_card_close(nic->card);

@@ -238,12 +238,45 @@ int nic_peer_request(struct nic *nic, uint32_t vi, const struct nic_addr *local,
 int nic_peer_poll(struct nic *nic, uint32_t vi, struct nic_vi_attr *remote_attr);
 int nic_peer_cancel(struct nic *nic, uint32_t vi);
 int nic_peer_pending(struct nic *nic, uint32_t *cursor, struct nic_addr *their_local, struct nic_addr *their_remote);
-uint32_t nic_peer_epoch(const struct nic *nic);
+uint32_t nic_peer_epoch(struct nic *nic);
 
 /* Any state: flushes posted descriptors (they complete with NIC_ST_FLUSHED), tells the peer, VI becomes idle. */
 int nic_disconnect(struct nic *nic, uint32_t vi);
 /* Who is at the other end of a connected VI: process id and slot; NIC_STATE when there is nobody. */
 int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * What to do when nic_poll finds nothing, and the consumer has nothing else to do either.  One struct nic_wait is one wait
+ * of one thread; all zero is a wait that begins.
+ *   plan   counts as a call on the handle.  Decides by parameter `wait`, by how the processes of the card and the cores they
+ *          may use compare, and by what this wait has gone through so far, what rest does: `rest` says what.  `longest`:
+ *          nanoseconds it may sleep in one go; 0: not at all, as when somebody polls for more than this NIC.  Returns how
+ *          many idle looks the consumer may take before it asks again, a power of two.  It is for a tight loop of looks: who does something
+ *          else in between, is left alone.
+ *   look   at the start of a look, if it may take long itself: only the time up to here is something else.
+ *   rest   does it; may overlap with calls of other threads on the handle.  A sleep ends when a packet comes, when a peer
+ *          asks for a connection or answers such a request, when the handle is closed, or when its time is over.
+ *   doze   the last step of plan by itself: prepares a sleep of that length.  False: it cannot be now, since something has
+ *          come (`rest` says spin) or is on its way without waking anybody (yield).  True: rest must follow, close waits for it.
+ * Whatever completes because of another thread's call on the same handle wakes nobody: a sleep should have a bound.
+ */
+enum nic_rest { NIC_REST_SPIN, NIC_REST_YIELD, NIC_REST_SLEEP };
+struct nic_wait {
+	uint32_t rest;  /* enum nic_rest: what nic_wait_rest does */
+	uint32_t gap;   /* private, as is what follows `began` */
+	uint64_t began; /* the consumer sets 0 when something has come: a new wait of the same loop begins */
+	uint64_t last, sleep;
+	uint32_t looks, yields, switches, looking;
+	struct nic *nic;
+};
+uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest);
+void nic_wait_look(struct nic_wait *wait);
+bool nic_wait_doze(struct nic *nic, struct nic_wait *wait, uint64_t ns);
+void nic_wait_rest(struct nic_wait *wait);
+/* Do the processes of the card outnumber the cores they may use, or did others hold this one's lately? */
+bool nic_wait_crowded(struct nic *nic);
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 

@@ -51,6 +51,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/transfer \
+	tests/unit/nicemu/wait \
 	tests/unit/vipl/format \
 	tests/unit/vipl/handles \
 	tests/unit/vipl/mem \
@@ -70,6 +71,7 @@ PLAIN_TESTS = \
 	tests/stress/death \
 	tests/stress/link \
 	tests/stress/shared \
+	tests/stress/sleep \
 	tests/fuzz/link \
 	tests/fuzz/text
 
@@ -111,7 +113,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/link tests/stress/shared tests/func/vipl_threads tests/func/vipl_clients
+TSAN_TESTS = tests/stress/link tests/stress/shared tests/stress/sleep tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
 
@@ -128,6 +130,8 @@ check_PROGRAMS += \
 	tests/mpi/datatypes \
 	tests/mpi/flood \
 	tests/mpi/halo \
+	tests/mpi/idle \
+	tests/mpi/many \
 	tests/mpi/modes \
 	tests/mpi/onesided \
 	tests/mpi/order \
@@ -147,6 +151,10 @@ tests_mpi_flood_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_flood_LDADD = $(MPI_LIBS)
 tests_mpi_halo_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_halo_LDADD = $(MPI_LIBS)
+tests_mpi_idle_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_idle_LDADD = $(MPI_LIBS)
+tests_mpi_many_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_many_LDADD = $(MPI_LIBS)
 tests_mpi_modes_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_modes_LDADD = $(MPI_LIBS)
 tests_mpi_onesided_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

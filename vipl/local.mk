@@ -20,6 +20,7 @@ vipl_libviplcore_la_SOURCES = \
 	vipl/src/error.c \
 	vipl/src/ext.c \
 	vipl/src/ext_hot.c \
+	vipl/src/ext_wait.c \
 	vipl/src/format.c \
 	vipl/src/lock.h \
 	vipl/src/mem.c \

@@ -12,7 +12,7 @@
 
 enum {
 	PASS_PACKETS = 64, /* packets of one pass */
-	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect */
+	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
 };
 
 /* One word per thread; its address names the thread. */
@@ -259,13 +259,22 @@ static __attribute__((noinline)) int chores(struct cmpi *c, int n, bool empty)
 	return n;
 }
 
+static __attribute__((noinline)) int looks(struct cmpi *c, int n)
+{
+	int events = via_conn_progress(c);
+
+	if (!c->careful)
+		via_wait_watch(c, LOOK_PASSES, n + events);
+	return events;
+}
+
 static inline int pass(struct cmpi *c)
 {
 	bool empty;
 	int n = packets(c, &empty);
 
 	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))
-		n += via_conn_progress(c);
+		n += looks(c, n);
 	/* One branch for what is mostly not there. */
 	if (via_unlikely((uintptr_t)c->recent | (uintptr_t)c->sending | (uintptr_t)c->flow | (uintptr_t)c->done | (uintptr_t)c->lost))
 		n = chores(c, n, empty);
@@ -278,20 +287,29 @@ int via_progress(struct cmpi *c)
 	return pass(c);
 }
 
-int cmpi_progress(struct cmpi *c)
+/* Several threads, or short cores: then it matters what the program does between two passes. */
+static __attribute__((noinline)) int careful(struct cmpi *c)
 {
 	const void *owner;
 	int n = 0;
 
-	if (via_likely(!c->engine.threads))
-		return pass(c);
 	via_lock(c);
 	owner = c->progress_owner;
 	if (!owner || owner == &thread_name) {
 		c->progress_owner = &thread_name;
+		via_wait_look(c);
 		n = pass(c);
 		c->progress_owner = owner;
+		if (n)
+			c->idle = 0;
+		else if (!(++c->idle & c->idle_mask))
+			via_wait(c);
 	}
 	via_unlock(c);
 	return n;
+}
+
+int cmpi_progress(struct cmpi *c)
+{
+	return via_likely(!c->careful) ? pass(c) : careful(c);
 }

@@ -179,7 +179,11 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out)
 	c->arg = c->error_arg = params->arg;
 	c->data.pt_mtu = CMPI_AM_MAX;
 	via_params_read(&c->params);
-	err = mpip_init(&c->engine, params->threads) ? do_setup(c, params) : fail("no memory");
+	c->alone = params->alone;
+	err = mpip_init(&c->engine, params->threads) ? CMPI_OK : fail("no memory");
+	via_wait_init(c);
+	if (err == CMPI_OK)
+		err = do_setup(c, params);
 	c->engine.protocol = &mpip_via_protocol;
 	if (err != CMPI_OK) {
 		do_stop(c);

@@ -244,6 +244,7 @@ struct cmpi {
 	uint32_t budget;                 /* packets the next pass takes */
 	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
+	bool careful;                    /* threads, or cores are short */
 	uint32_t connecting;             /* procs in state CONNECTING */
 	struct cmpi_proc *sending;       /* send queue not empty */
 	struct cmpi_proc *flow;          /* something to push */
@@ -258,6 +259,11 @@ struct cmpi {
 	const void *progress_owner;      /* thread inside cmpi_progress */
 	uint32_t progress_depth;
 	/* cold */
+	VIPX_WAIT wait;
+	uint32_t idle, idle_mask;        /* passes without an event, one after the other; when to ask what to do about it */
+	uint64_t messages;               /* at the last look */
+	bool resting;                    /* a thread is, without the lock */
+	bool alone;
 	cmpi_error_fn *error;
 	void *error_arg;
 	VIP_PROTECTION_HANDLE ptag;
@@ -308,6 +314,12 @@ void *via_chunk(struct cmpi *c, size_t bytes); /* zeroed, freed at close; NULL: 
 
 /* progress.c */
 int via_progress(struct cmpi *c);
+
+/* wait.c */
+void via_wait_init(struct cmpi *c);
+void via_wait(struct cmpi *c);      /* many passes have found nothing; gives the lock up meanwhile */
+void via_wait_look(struct cmpi *c); /* before a pass, when `careful` */
+void via_wait_watch(struct cmpi *c, uint32_t passes, int events); /* after so many passes, the last of which had these events */
 
 /* completion.c: collected while queues are walked, called when none is */
 void via_completion_push(struct cmpi *c, struct via_completion *completion, int err);

@@ -164,6 +164,7 @@ int nic_accept(struct nic *nic, uint32_t id, uint32_t vi)
 		return NIC_STATE;
 	}
 	nic_vi_up(nic, vi, &client);
+	nic_bell_tell(nic, client.slot);
 	return NIC_OK;
 }
 
@@ -172,8 +173,10 @@ int nic_reject(struct nic *nic, uint32_t id)
 	struct nic_listen *l = &nic->slot->listen[id & (NIC_LISTENERS - 1)];
 	uint32_t requested = NIC_LS_REQUESTED;
 
-	if (nic_cas(&l->state, &requested, NIC_LS_REJECTED))
+	if (nic_cas(&l->state, &requested, NIC_LS_REJECTED)) {
+		nic_bell_tell(nic, l->client.slot);
 		return NIC_OK;
+	}
 	if ((requested & NIC_LS_MASK) != NIC_LS_ABANDONED)
 		return NIC_STATE;
 	nic_store_release(&l->state, NIC_LS_FREE); /* as in accept */
@@ -254,6 +257,7 @@ int nic_connect_request(struct nic *nic, uint32_t vi, const struct nic_addr *loc
 		nic->connect_epoch[vi] = epoch;
 		nic->connect_id[vi] = id;
 		go(nic, vi, NIC_VI_CONNECT_PENDING);
+		nic_bell_tell(nic, slot);
 		return NIC_OK;
 	}
 	return NIC_NO_MATCH;
@@ -332,12 +336,16 @@ int nic_peer_request(struct nic *nic, uint32_t vi, const struct nic_addr *local,
 	go(nic, vi, NIC_VI_CONNECT_PENDING);
 	nic_store_release(&r->state, NIC_PS_PENDING); /* pairs with the acquire in candidate and peer_pending */
 	atomic_fetch_add_explicit(&nic->map->hdr.peer_epoch, 1, memory_order_release); /* pairs with nic_peer_epoch */
+	nic_bell_tell_all(nic); /* whose address it is, only its owner knows */
 	return NIC_OK;
 }
 
-uint32_t nic_peer_epoch(const struct nic *nic)
+uint32_t nic_peer_epoch(struct nic *nic)
 {
-	return nic_load_acquire(&nic->map->hdr.peer_epoch);
+	uint32_t epoch = nic_load_acquire(&nic->map->hdr.peer_epoch); /* pairs with peer_request */
+
+	nic_wait_epoch(nic, epoch);
+	return epoch;
 }
 
 /* Copies the request if it is pending. */
@@ -399,6 +407,8 @@ static bool try_match(struct nic *nic, struct nic_peer_req *mine)
 		nic_store_release(&mine->state, NIC_PS_MATCHED);
 	}
 	nic_card_unlock(nic->card);
+	if (both)
+		nic_bell_tell(nic, other.slot);
 	return both;
 }
 

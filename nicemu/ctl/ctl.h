@@ -10,6 +10,7 @@
 #include "nicemu/engine/card.h"
 #include "nicemu/engine/engine.h"
 #include "nicemu/engine/link.h"
+#include "nicemu/engine/wait.h"
 #include "nicemu/mem/card.h"
 #include "nicemu/nic.h"
 #include "nicemu/obs/counters.h"
@@ -17,6 +18,8 @@
 
 enum {
 	NIC_POLL_LINK = 32,      /* packets taken from one link per pass */
+	NIC_PASS_LINKS = 16,     /* links looked at per pass */
+	NIC_PASS_RECENT = 8,     /* of them, those that come in every pass when there are more; the others take turns */
 	NIC_POLL_VI = 16,        /* send descriptors of one VI per pass */
 	NIC_WATCH_POLLS = 4096,  /* passes between two looks at whether a peer lives, one peer a look */
 	NIC_BUFFER_BATCH = 16,   /* buffers moved between a slot and the card's pool at once */
@@ -31,7 +34,8 @@ struct nic {
 	const struct nic_engine *engine;
 	uint32_t me;
 	uint32_t nactive;             /* links to poll */
-	uint32_t next;                /* active link that nic_take looks at first */
+	uint32_t next;                /* place in the pass that nic_take looks at first */
+	uint32_t turn, recent;        /* of many links: whose turn it is; which of the recent ones makes room for the next */
 	uint32_t npending;            /* VIs with work in the send queue */
 	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
 	uint32_t polls;               /* passes since the last look after a peer */
@@ -39,7 +43,7 @@ struct nic {
 	uint32_t balance_limit;       /* surplus of buffers that starts a return */
 	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */
 	struct nic_link *link[NIC_MAX_SLOTS];   /* by peer slot; NULL: none */
-	struct nic_link *active[NIC_MAX_SLOTS];
+	struct nic_link *active[NIC_MAX_SLOTS]; /* of many, the first NIC_PASS_RECENT are those that brought something last */
 	uint16_t pending[NIC_MAX_VI];
 
 	/* control path */
@@ -54,6 +58,7 @@ struct nic {
 	uint32_t connect_epoch[NIC_MAX_VI];
 	uint16_t connect_id[NIC_MAX_VI];
 	bool cma;                     /* parameter `cma` is not off */
+	struct nic_waiting waiting;
 };
 
 static inline struct nic_vi_ctx *nic_vi(const struct nic *nic, uint32_t vi)

@@ -140,8 +140,10 @@ int nic_driver_register(struct nic *nic)
 		nic_store_release(&nic->map->hdr.used, me + 1); /* pairs with the acquire of scans */
 	nic->counter = nic->slot->counter;
 	describe(nic);
+	nic_wait_publish(nic);
 	nic_store_relaxed(&nic->slot->epoch, nic_load_relaxed(&nic->slot->epoch) + 1); /* published by state */
 	nic_store_release(&nic->slot->state, NIC_SLOT_LIVE); /* pairs with the acquire of every scan of slots */
+	nic_wait_population(nic);
 	nic_card_unlock(nic->card);
 	nic->mmt_used = 1;
 	nic->balance_limit = 32;
@@ -185,6 +187,7 @@ static void link_drop(struct nic *nic, struct nic_link *link)
 		}
 	nic->link[link->peer] = NULL;
 	nic_rdma_forget(nic, link);
+	nic->turn = 0; /* stays below the number of links that take turns */
 	if (link->balance < 0)
 		nic->buffer_taken += link->balance; /* the peer has them, or whoever cleans up after it */
 	set_bit(nic->slot->pulls, link->peer, false);
@@ -214,6 +217,8 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->tx = slot->ring[nic->me];
 	link->tx_head = &slot->ring_head[nic->me].head;
 	link->tx_limit = NIC_RING_CELLS;
+	link->bell = &nic->map->bell[peer].asleep;
+	link->bells = &nic->counter[NIC_C_bells];
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->rx_exact = &nic->slot->rx_pos[peer];
@@ -316,6 +321,7 @@ static void forget_work(struct nic_vi_ctx *ctx)
 
 void nic_driver_deregister(struct nic *nic)
 {
+	nic_wait_close(nic);
 	nic_conn_forget(nic);
 	for (uint32_t vi = 0; vi < nic->vi_used; vi++)
 		if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_FREE) {
@@ -330,6 +336,7 @@ void nic_driver_deregister(struct nic *nic)
 	while (nic->nactive)
 		link_drop(nic, nic->active[0]);
 	nic_store_release(&nic->slot->state, NIC_SLOT_FREE); /* pairs with the acquire in nic_driver_alive */
+	nic_wait_population(nic);
 	nic_card_drop(nic->card, nic->me);
 	nic_card_unlock(nic->card);
 }

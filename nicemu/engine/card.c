@@ -231,6 +231,7 @@ static bool map_card(struct nic_card *card)
 	card->map = p;
 	card->file = card->file || card->map->hdr.file;
 	return nic_card_writable(card, &card->map->hdr, sizeof(card->map->hdr)) &&
+	       nic_card_writable(card, card->map->bell, sizeof(card->map->bell)) &&
 	       nic_card_writable(card, &card->map->pool, sizeof(card->map->pool) + sizeof(card->map->buffer));
 }
 
@@ -248,6 +249,7 @@ static bool create(struct nic_card *card)
 		return false;
 	}
 	if (!map_card(card) || !nic_card_reserve(card, card->map, sizeof(struct nic_card_hdr)) ||
+	    !nic_card_reserve(card, card->map->bell, sizeof(card->map->bell)) ||
 	    !nic_card_reserve(card, &card->map->pool, sizeof(card->map->pool)))
 		return false;
 	hdr = &card->map->hdr;

@@ -28,10 +28,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "nicemu/engine/cores.h"
+#include "nicemu/engine/wait.h"
 #include "nicemu/mem/card.h"
 #include "nicemu/nic.h"
 
-enum row { MEMORY, SPACE, ATTACH, SOCKETS, SOCKET_LIST, DESCRIPTORS, LOCKS, CORES, PINNING, ROWS };
+enum row { MEMORY, SPACE, ATTACH, SOCKETS, SOCKET_LIST, DESCRIPTORS, LOCKS, CORES, BARRIER, PINNING, ROWS };
 
 static const char *const what[ROWS] = {
 	[MEMORY] = "memory for the card",
@@ -42,6 +44,7 @@ static const char *const what[ROWS] = {
 	[DESCRIPTORS] = "/proc/PID/fd",
 	[LOCKS] = "record locks",
 	[CORES] = "processor cores",
+	[BARRIER] = "membarrier",
 	[PINNING] = "locked memory",
 };
 
@@ -327,105 +330,11 @@ static void try_two(struct bench *b)
 
 /* ---- cores ------------------------------------------------------------------------------------------------------- */
 
-static int cores_allowed(void)
-{
-	enum { MOST = 8192 };
-	cpu_set_t *set = CPU_ALLOC(MOST);
-	int n = 0;
-
-	if (set && sched_getaffinity(0, CPU_ALLOC_SIZE(MOST), set) == 0)
-		n = CPU_COUNT_S(CPU_ALLOC_SIZE(MOST), set);
-	if (set)
-		CPU_FREE(set);
-	return n > 0 ? n : 1;
-}
-
-/* One group's quota in cores; 0: none.  Version 2 has "QUOTA PERIOD" in one file, version 1 two files. */
-static double quota_of(const char *dir, bool v2)
-{
-	char path[1200], word[32] = "";
-	double quota = 0, period = 100000;
-	FILE *f;
-
-	snprintf(path, sizeof(path), v2 ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", dir);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (fscanf(f, "%31s %lf", word, &period) >= 1)
-		quota = atof(word); /* "max" and -1: no limit */
-	fclose(f);
-	if (!v2) {
-		snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
-		f = fopen(path, "re");
-		if (!f || fscanf(f, "%lf", &period) != 1)
-			period = 100000;
-		if (f)
-			fclose(f);
-	}
-	return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-/* The tightest quota of this group and those above it, as far as they can be seen from here. */
-static double tightest(const char *root, const char *group, bool v2)
-{
-	char dir[1024];
-	double best = 0;
-	size_t top = strlen(root);
-
-	if (snprintf(dir, sizeof(dir), "%s%s", root, group) >= (int)sizeof(dir))
-		return 0;
-	for (;;) {
-		double q = quota_of(dir, v2);
-
-		if (q > 0 && (best == 0 || q < best))
-			best = q;
-		if (strlen(dir) <= top)
-			return best;
-		*strrchr(dir, '/') = 0;
-	}
-}
-
-static bool in_list(const char *list, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (; *list; list += strcspn(list, ","), list += *list == ',')
-		if (strcspn(list, ",") == len && memcmp(list, word, len) == 0)
-			return true;
-	return false;
-}
-
-static double cores_quota(void)
-{
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[1024];
-	double best = 0;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
-		double q = 0;
-
-		if (!group)
-			continue;
-		*group++ = 0;
-		group[strcspn(group, "\n")] = 0;
-		names++;
-		if (!*names)
-			q = tightest("/sys/fs/cgroup", group, true);
-		else if (in_list(names, "cpu"))
-			q = tightest("/sys/fs/cgroup/cpu", group, false);
-		if (q > 0 && (best == 0 || q < best))
-			best = q;
-	}
-	if (f)
-		fclose(f);
-	return best;
-}
-
 static void try_cores(struct nic_check *row)
 {
-	int allowed = cores_allowed();
-	double quota = cores_quota(), both = quota > 0 && quota < allowed ? quota : allowed;
+	uint64_t cpus[NIC_CPU_WORDS];
+	int count = nic_cores_allowed(cpus), allowed = count > 0 ? count : 1;
+	double quota = nic_cores_quota(), both = quota > 0 && quota < allowed ? quota : allowed;
 	char limit[48] = "no quota";
 
 	if (quota > 0)
@@ -434,6 +343,14 @@ static void try_cores(struct nic_check *row)
 		say(row, true, "%d allowed, %s: more processes than that take turns", allowed, limit);
 	else
 		say(row, false, "%d allowed, %s: two processes already take turns, and latency is that of the scheduler", allowed, limit);
+}
+
+static void try_barrier(struct nic_check *row)
+{
+	if (nic_wait_fences())
+		say(row, true, "a process that waits for long sleeps until a peer wakes it");
+	else
+		say(row, false, "refused: a process that waits for long looks for messages at least every half millisecond");
 }
 
 static void try_pinning(struct nic_check *row)
@@ -452,6 +369,7 @@ static void try_pinning(struct nic_check *row)
 static void try_all(struct bench *b)
 {
 	try_cores(&b->row[CORES]);
+	try_barrier(&b->row[BARRIER]);
 	try_pinning(&b->row[PINNING]);
 	try_sockets(b->row);
 	b->fd = try_memory(&b->row[MEMORY]);

@@ -64,7 +64,9 @@ struct nic_link {
 	bool lost;
 	bool resync;                      /* waiting disconnects did not fit: the peer must look for itself */
 	struct nic_slot *slot;            /* the peer's area */
+	_Atomic uint32_t *bell;           /* the peer's doorbell */
 	uint32_t patience;                /* looks that a short message spends on a full ring */
+	uint64_t *bells;                  /* counter of the times this side rang */
 	uint32_t sys_head, sys_tail;
 	struct nic_sysmsg sys[NIC_SYS_WAITING];
 	/* transfers on which both NICs work (ctl/rdma.c) */
@@ -83,6 +85,9 @@ struct nic_link {
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
 };
+
+/* wait.c: the peer sleeps; wakes it. */
+void nic_bell_ring(struct nic_link *link);
 
 /* The next free cell, or NULL when fewer than `reserve` + 1 are free. */
 static inline struct nic_packet *nic_link_reserve(struct nic_link *link, uint32_t reserve)
@@ -107,6 +112,9 @@ static inline void nic_link_publish(struct nic_link *link, struct nic_packet *pa
 {
 	nic_store_release(&packet->seq, link->tx_pos + 1); /* L1: pairs with the acquire in nic_link_peek */
 	link->tx_pos += cells;
+	atomic_signal_fence(memory_order_seq_cst); /* B1: no instruction; pairs with the barrier in nic_wait_doze */
+	if (nic_unlikely(nic_load_relaxed(link->bell)))
+		nic_bell_ring(link);
 }
 
 /*

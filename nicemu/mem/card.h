@@ -2,7 +2,7 @@
 /*
  * The card: everything that the processes of one host share, as one sparse mapping.  Pages are used only when touched.
  *
- *   header | slot 0 | slot 1 | … | pool state | pool buffers
+ *   header | doorbells | slot 0 | slot 1 | … | pool state | pool buffers
  *
  * Offsets, never pointers; every index that comes out of it is masked or checked after it was copied.
  */
@@ -26,6 +26,7 @@ enum {
 	NIC_POOL_BUFFERS = 128 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
+	NIC_CPU_WORDS = 16, /* sets of processors: up to 1024 of them */
 };
 
 enum nic_slot_state { NIC_SLOT_FREE, NIC_SLOT_SETUP, NIC_SLOT_LIVE, NIC_SLOT_DEAD };
@@ -41,6 +42,8 @@ struct nic_slot {
 	uint64_t probe_word;
 	uint64_t map_base;                   /* where the owner mapped the card */
 	char command[32];
+	_Atomic uint32_t fenced;             /* 1: the owner's threads take part in the barrier of a sleeper (engine/wait.c) */
+	_Atomic uint64_t cpus[NIC_CPU_WORDS]; /* processors that the owner may use; all 0: not known */
 
 	/* bit per slot; the owner writes */
 	_Alignas(64) _Atomic uint64_t linked[NIC_MAX_SLOTS / 64]; /* holds a link with it: its slot must not be given away */
@@ -88,10 +91,12 @@ struct nic_card_hdr {
 	char device[NIC_DEVICE_MAX];
 	_Alignas(64) _Atomic uint32_t peer_epoch; /* counts peer requests */
 	_Alignas(64) _Atomic uint32_t used;       /* slots ever used: scans stop here */
+	_Atomic uint32_t population;              /* counts the slots that come and go */
 };
 
 struct nic_card_map {
 	_Alignas(NIC_PAGE) struct nic_card_hdr hdr;
+	_Alignas(NIC_PAGE) struct nic_bell bell[NIC_MAX_SLOTS];
 	_Alignas(NIC_PAGE) struct nic_slot slot[NIC_MAX_SLOTS];
 	_Alignas(NIC_PAGE) struct nic_pool pool;
 	_Alignas(NIC_PAGE) uint8_t buffer[NIC_POOL_BUFFERS][NIC_BUFFER_SIZE];

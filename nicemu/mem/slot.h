@@ -111,6 +111,14 @@ _Static_assert(sizeof(struct nic_packet) == 64 && sizeof(struct nic_more) == 64,
 _Static_assert(NIC_RING_CELLS >= 4 * NIC_PACKET_CELLS, "a few of the longest packets fit");
 _Static_assert(offsetof(struct nic_packet, data) == 16, "header is 16 bytes");
 
+/*
+ * The doorbell of a slot.  1: its owner sleeps, or is about to; whoever has published something for it sets 0 and wakes it.
+ * Why a sender needs no fence between publishing and looking at it: engine/wait.c.
+ */
+struct nic_bell {
+	_Alignas(64) _Atomic uint32_t asleep; /* the owner sets 1, anybody 0; the word of a futex */
+};
+
 struct nic_ring_head {
 	_Alignas(64) _Atomic uint32_t head; /* consumer writes */
 };

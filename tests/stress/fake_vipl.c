@@ -1102,6 +1102,24 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE handle, VIPX_ARRIVAL *arrival)
 	return arrival->RecvQueue ? VipRecvDone(arrival->ViHandle, &arrival->Descriptor) : VipSendDone(arrival->ViHandle, &arrival->Descriptor);
 }
 
+VIP_ULONG VipxWaitPlan(VIP_NIC_HANDLE handle, VIPX_WAIT *wait, VIP_ULONG longest)
+{
+	(void)handle;
+	(void)longest;
+	wait->Rest = VIPX_REST_SPIN;
+	return 256;
+}
+
+void VipxWaitLook(VIPX_WAIT *wait)
+{
+	(void)wait;
+}
+
+void VipxWaitRest(VIPX_WAIT *wait)
+{
+	(void)wait;
+}
+
 int VipxPoll(VIP_NIC_HANDLE handle)
 {
 	(void)handle;

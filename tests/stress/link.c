@@ -15,6 +15,7 @@ static struct nic_packet ring[NIC_RING_CELLS];
 static struct nic_ring_head head;
 static struct nic_link tx, rx;
 static uint32_t exact;
+static _Atomic uint32_t bell;
 
 /* Packets of all lengths, the long ones seldom. */
 static uint32_t cells_of(uint32_t i)
@@ -53,7 +54,7 @@ static void ring_keeps_order(void)
 	pthread_t thread;
 	uint32_t bad = 0;
 
-	tx = (struct nic_link){ .tx = ring, .tx_head = &head.head, .tx_limit = NIC_RING_CELLS };
+	tx = (struct nic_link){ .bell = &bell, .tx = ring, .tx_head = &head.head, .tx_limit = NIC_RING_CELLS };
 	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_exact = &exact };
 	pthread_create(&thread, NULL, produce, NULL);
 	for (uint32_t i = 0; i < PACKETS;) {
@@ -84,7 +85,7 @@ static void ring_wraps(void)
 
 	memset(ring, 0, sizeof(ring));
 	atomic_store(&head.head, UINT32_MAX - 1000);
-	tx = (struct nic_link){ .tx = ring, .tx_head = &head.head, .tx_pos = UINT32_MAX - 1000, .tx_limit = UINT32_MAX - 1000 + NIC_RING_CELLS };
+	tx = (struct nic_link){ .bell = &bell, .tx = ring, .tx_head = &head.head, .tx_pos = UINT32_MAX - 1000, .tx_limit = UINT32_MAX - 1000 + NIC_RING_CELLS };
 	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_pos = UINT32_MAX - 1000, .rx_told = UINT32_MAX - 1000, .rx_exact = &exact };
 	pthread_create(&thread, NULL, produce, NULL);
 	for (uint32_t i = 0; i < PACKETS;) {

@@ -400,6 +400,23 @@ VIP_PVOID VipxTakeBuffer(IN VIP_NIC_HANDLE NicHandle); /* NULL: none free now */
 void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer);
 
 /*
+ * Waiting beside other work.  A program that polls asks, after a look that found nothing, what to do until the next one: Plan
+ * sets Rest, and returns how many looks, a power of two, it may take before it asks again; Rest does it.  Zero the structure first, and set
+ * Began to 0 whenever something has come.  LongestSleep is in microseconds, 0: it must not sleep.  Plan is a call on the NIC
+ * handle as any other; Rest may overlap with other threads' calls, also on a handle that was opened unlocked.
+ */
+enum { VIPX_REST_SPIN, VIPX_REST_YIELD, VIPX_REST_SLEEP };
+typedef struct {
+	VIP_UINT32 Rest;
+	VIP_UINT32 Reserved;
+	VIP_UINT64 Began;
+	VIP_UINT64 Reserved2[5];
+} VIPX_WAIT;
+VIP_ULONG VipxWaitPlan(IN VIP_NIC_HANDLE NicHandle, VIPX_WAIT *Wait, IN VIP_ULONG LongestSleep);
+void VipxWaitLook(VIPX_WAIT *Wait);
+void VipxWaitRest(VIPX_WAIT *Wait);
+
+/*
  * Peer connection requests of others that name this host and have no partner yet.  Cursor starts at 0 and moves on;
  * VIP_NOT_DONE at the end.  Both addresses need room for VIPX_ADDRESS_SIZE bytes.  The epoch changes whenever a request
  * appears: a load, for cheap polling.

@@ -67,7 +67,7 @@ static VIP_RETURN listen_wait(struct listening *l, VIP_ULONG timeout)
 	bool last = false;
 	VIP_RETURN result;
 
-	vipl_wait_init(&wait, timeout);
+	vipl_wait_init(&wait, timeout, l->nic);
 	while ((result = listen_look(l, last)) == VIP_NOT_DONE)
 		last = !vipl_wait_step(&wait);
 	return result;
@@ -190,7 +190,7 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS *LocalAddr,
 	result = request(ViHandle, LocalAddr, RemoteAddr);
 	if (result != VIP_SUCCESS)
 		return result;
-	vipl_wait_init(&wait, Timeout);
+	vipl_wait_init(&wait, Timeout, vipl_nic_handle_of((struct vipl_object *)vipl_vi_lookup(ViHandle)));
 	while ((result = request_look(ViHandle, last, &attr)) == VIP_NOT_DONE)
 		last = !vipl_wait_step(&wait);
 	if (result == VIP_SUCCESS)

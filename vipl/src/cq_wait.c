@@ -24,7 +24,7 @@ VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE *V
 
 	if (!ViHandle || !RecvQueue)
 		return VIP_INVALID_PARAMETER;
-	vipl_wait_init(&wait, Timeout);
+	vipl_wait_init(&wait, Timeout, vipl_nic_handle_of((struct vipl_object *)vipl_cq_lookup(CQHandle)));
 	while ((result = look(CQHandle, ViHandle, RecvQueue)) == VIP_NOT_DONE)
 		if (!vipl_wait_step(&wait))
 			return VIP_TIMEOUT;

@@ -146,7 +146,7 @@ static void *serve(void *arg)
 	struct vipl_wait wait;
 
 	free(arg);
-	vipl_wait_init(&wait, VIP_INFINITE);
+	vipl_wait_init(&wait, VIP_INFINITE, service.handle);
 	while (look(service.nic, service.handle, &entry)) {
 		if (!entry) {
 			vipl_wait_step(&wait);

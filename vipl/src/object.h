@@ -215,6 +215,14 @@ VIPL_INLINE bool vipl_lock_found(struct vipl_nic *nic, struct vipl_object *objec
 	return false;
 }
 
+/* The NIC handle that an object belongs to, by now perhaps stale; NULL without an object. */
+VIPL_INLINE VIP_NIC_HANDLE vipl_nic_handle_of(struct vipl_object *object)
+{
+	struct vipl_nic *nic = object ? vipl_nic_of(object) : NULL;
+
+	return nic ? (VIP_NIC_HANDLE)vipl_handle_of(&nic->object) : NULL;
+}
+
 VIPL_INLINE struct vipl_nic *vipl_nic_enter(VIP_NIC_HANDLE handle)
 {
 	struct vipl_nic *nic = vipl_nic_lookup(handle);

@@ -68,7 +68,7 @@ VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES *RemoteV
 
 	if (!RemoteViAttribs)
 		return VIP_INVALID_PARAMETER;
-	vipl_wait_init(&wait, VIP_INFINITE);
+	vipl_wait_init(&wait, VIP_INFINITE, vipl_nic_handle_of((struct vipl_object *)vipl_vi_lookup(ViHandle)));
 	while ((result = look(ViHandle, &attr)) == VIP_NOT_DONE)
 		vipl_wait_step(&wait);
 	if (result == VIP_SUCCESS)

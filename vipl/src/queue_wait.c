@@ -28,7 +28,7 @@ static VIP_RETURN queue_wait(VIP_VI_HANDLE handle, bool recv, VIP_ULONG timeout,
 
 	if (!out)
 		return VIP_INVALID_PARAMETER;
-	vipl_wait_init(&wait, timeout);
+	vipl_wait_init(&wait, timeout, vipl_nic_handle_of((struct vipl_object *)vipl_vi_lookup(handle)));
 	while ((result = look(handle, recv, out)) == VIP_NOT_DONE)
 		if (!vipl_wait_step(&wait))
 			return VIP_TIMEOUT;

@@ -13,6 +13,8 @@
 enum {
 	ROUNDS_PAUSE = 1000, /* looks without leaving the processor */
 	ROUNDS_YIELD = 200,  /* then looks that offer it to others */
+	ROUNDS_ASK = 50,     /* is it one's own? */
+	ROUNDS_CROWDED = ROUNDS_PAUSE + ROUNDS_YIELD - 20, /* goes on here when it is not */
 	SLEEP_FIRST = 50 * 1000,
 	SLEEP_LAST = 1000 * 1000,
 	LOCK_SPINS = 200,
@@ -49,8 +51,9 @@ bool vipl_deadline_over(uint64_t deadline)
 	return deadline != UINT64_MAX && now() >= deadline;
 }
 
-void vipl_wait_init(struct vipl_wait *wait, VIP_ULONG milliseconds)
+void vipl_wait_init(struct vipl_wait *wait, VIP_ULONG milliseconds, VIP_NIC_HANDLE nic)
 {
+	wait->nic = nic;
 	/* Deadline 1 has passed since ever: a timeout of 0 looks once and reads no clock. */
 	wait->deadline = milliseconds ? vipl_deadline(milliseconds) : 1;
 	vipl_wait_reset(wait);
@@ -62,6 +65,22 @@ void vipl_wait_reset(struct vipl_wait *wait)
 	wait->sleep = SLEEP_FIRST;
 }
 
+/* True: slept, or there is something to look at.  False: it cannot be woken now. */
+static bool sleep_woken(const struct vipl_wait *wait, uint64_t ns)
+{
+	struct vipl_nic *nic = wait->nic ? vipl_nic_enter(wait->nic) : NULL;
+	struct nic_wait rest = { .rest = NIC_REST_YIELD };
+
+	if (!nic)
+		return false;
+	nic_wait_doze(nic->hw, &rest, ns);
+	vipl_leave(nic);
+	if (rest.rest == NIC_REST_YIELD)
+		return false;
+	nic_wait_rest(&rest);
+	return true;
+}
+
 static void sleep_step(struct vipl_wait *wait, uint64_t at)
 {
 	uint64_t ns = wait->sleep;
@@ -71,13 +90,26 @@ static void sleep_step(struct vipl_wait *wait, uint64_t at)
 		ns = wait->deadline - at;
 	t.tv_sec = 0;
 	t.tv_nsec = (long)ns;
-	nanosleep(&t, NULL); /* interrupted by a signal: an early look does no harm */
+	if (!sleep_woken(wait, ns))
+		nanosleep(&t, NULL); /* interrupted by a signal: an early look does no harm */
 	wait->sleep += wait->sleep / 2;
 	if (wait->sleep > SLEEP_LAST)
 		wait->sleep = SLEEP_LAST;
 }
 
+static bool crowded(const struct vipl_wait *wait)
+{
+	struct vipl_nic *nic = wait->nic ? vipl_nic_enter(wait->nic) : NULL;
+	bool yes = nic && nic_wait_crowded(nic->hw);
+
+	if (nic)
+		vipl_leave(nic);
+	return yes;
+}
+
 /* ---- running the NICs meanwhile ---- */
+
+static _Thread_local bool moved; /* in the latest round over the NICs */
 
 static void run(struct vipl_nic *nic, int polls)
 {
@@ -88,8 +120,11 @@ static void run(struct vipl_nic *nic, int polls)
 		vipl_lock_give(&nic->lock);
 		return;
 	}
-	while (polls-- > 0 && !nic_poll(nic->hw))
-		;
+	while (polls-- > 0)
+		if (nic_poll(nic->hw)) {
+			moved = true;
+			break;
+		}
 	vipl_leave(nic);
 }
 
@@ -112,7 +147,8 @@ bool vipl_wait_step(struct vipl_wait *wait)
 	if (wait->deadline == 1)
 		return false;
 	if (wait->round < ROUNDS_PAUSE) {
-		wait->round++;
+		if (++wait->round == ROUNDS_ASK && crowded(wait))
+			wait->round = ROUNDS_CROWDED;
 		cpu_pause();
 		return true;
 	}
@@ -124,8 +160,10 @@ bool vipl_wait_step(struct vipl_wait *wait)
 		vipl_object_each(VIPL_NIC, NULL, run_briefly);
 		sched_yield();
 	} else {
+		moved = false;
 		vipl_object_each(VIPL_NIC, NULL, run_as_sleeper);
-		sleep_step(wait, at);
+		if (!moved)
+			sleep_step(wait, at);
 	}
 	return true;
 }

@@ -37,9 +37,9 @@ static void steps(void)
 	uint64_t start, last, longest = 0;
 	unsigned n = 0;
 
-	vipl_wait_init(&wait, 0);
+	vipl_wait_init(&wait, 0, NULL);
 	CHECK(!vipl_wait_step(&wait)); /* looks once */
-	vipl_wait_init(&wait, 100);
+	vipl_wait_init(&wait, 100, NULL);
 	start = last = now();
 	while (vipl_wait_step(&wait)) {
 		uint64_t at = now();
@@ -61,7 +61,7 @@ static void for_ever(void)
 {
 	struct vipl_wait wait;
 
-	vipl_wait_init(&wait, VIP_INFINITE);
+	vipl_wait_init(&wait, VIP_INFINITE, NULL);
 	for (unsigned i = 0; i < 1300; i++)
 		if (!CHECK(vipl_wait_step(&wait)))
 			break;

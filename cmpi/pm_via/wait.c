@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What progress does when pass after pass finds nothing: VIPL plans it, by how many processes want the cores and by what
+ * this wait has gone through.  Here it is decided how long a sleep may be at most: what this module waits for comes as
+ * packets, which end it; but others may poll beside it, and what they wait for does not.
+ */
+#include "cmpi/pm_via/via.h"
+
+enum {
+	LOOKS_FIRST = 256, /* until VIPL says otherwise */
+	/* Microseconds. */
+	SLEEP_ALONE = 10000,
+	SLEEP_THREADS = 1000,   /* another thread may finish what this one waits for */
+	SLEEP_CONNECTING = 200, /* the answer is looked for; the one who gives it rings, unless it comes in between */
+};
+
+static VIP_ULONG longest(const struct cmpi *c)
+{
+	/* Work that goes on with the next pass, or events of others. */
+	if (!c->alone || c->flow || c->done || c->lost)
+		return 0;
+	if (c->connecting)
+		return SLEEP_CONNECTING;
+	return c->engine.threads ? SLEEP_THREADS : SLEEP_ALONE;
+}
+
+/* While one thread rests, others may make progress; where cores are short, they offer theirs, too. */
+static void rest_beside(struct cmpi *c)
+{
+	VIPX_WAIT wait = {.Rest = VIPX_REST_YIELD};
+
+	if (c->idle_mask)
+		return;
+	via_unlock(c);
+	VipxWaitRest(&wait);
+	via_lock(c);
+}
+
+static void follow(struct cmpi *c, VIP_ULONG looks)
+{
+	c->idle_mask = (uint32_t)looks - 1;
+	c->careful = c->engine.threads || looks == 1;
+}
+
+void via_wait_init(struct cmpi *c)
+{
+	follow(c, LOOKS_FIRST);
+}
+
+void via_wait(struct cmpi *c)
+{
+	if (c->resting) {
+		rest_beside(c);
+		return;
+	}
+	if (c->idle <= c->idle_mask + 1)
+		c->wait.Began = 0;
+	follow(c, VipxWaitPlan(c->nic, &c->wait, longest(c)));
+	if (c->wait.Rest == VIPX_REST_SPIN)
+		return;
+	c->resting = true;
+	via_unlock(c);
+	VipxWaitRest(&c->wait);
+	via_lock(c);
+	c->resting = false;
+}
+
+void via_wait_look(struct cmpi *c)
+{
+	if (!c->idle_mask && !c->resting)
+		VipxWaitLook(&c->wait);
+}
+
+/*
+ * The rough count of idle passes, for when there is a core for each: it costs the pass nothing.  A message that came since the
+ * last time is found by its counter; other events may be missed, and then the plan is asked a little early.
+ */
+void via_wait_watch(struct cmpi *c, uint32_t passes, int events)
+{
+	bool quiet = !events && c->messages == *c->count.am_received;
+
+	c->messages = *c->count.am_received;
+	c->idle = quiet ? c->idle + passes : 0;
+	if (quiet && !(c->idle & c->idle_mask))
+		via_wait(c);
+}

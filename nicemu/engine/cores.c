@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which processors this process may use, and what its control groups leave it of them.  Only what the kernel says; who
+ * else wants them, and what follows from it, is in wait.c.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "nicemu/engine/cores.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CPUS_MOST = 8192 };
+
+int nic_cores_allowed(uint64_t cpus[NIC_CPU_WORDS])
+{
+	uint64_t set[CPUS_MOST / 64] = { 0 }; /* as the kernel keeps it: words, least significant bit first */
+	int n = 0, beyond = 0;
+
+	memset(cpus, 0, NIC_CPU_WORDS * sizeof(*cpus));
+	if (sched_getaffinity(0, sizeof(set), (cpu_set_t *)set) < 0)
+		return 0;
+	for (int i = 0; i < CPUS_MOST / 64; i++) {
+		n += __builtin_popcountll(set[i]);
+		beyond += i >= NIC_CPU_WORDS && set[i];
+	}
+	if (!beyond) /* a processor that has no bit here makes all of them unknown */
+		memcpy(cpus, set, NIC_CPU_WORDS * sizeof(*cpus));
+	return n;
+}
+
+/* ---- quota ------------------------------------------------------------------------------------------------------- */
+
+/* One group's quota in cores; 0: none.  Version 2 has "QUOTA PERIOD" in one file, version 1 two files. */
+static double quota_of(const char *dir, bool v2)
+{
+	char path[1200], word[32] = "";
+	double quota = 0, period = 100000;
+	FILE *f;
+
+	snprintf(path, sizeof(path), v2 ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", dir);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%31s %lf", word, &period) >= 1)
+		quota = atof(word); /* "max" and -1: no limit */
+	fclose(f);
+	if (!v2) {
+		snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
+		f = fopen(path, "re");
+		if (!f || fscanf(f, "%lf", &period) != 1)
+			period = 100000;
+		if (f)
+			fclose(f);
+	}
+	return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+/* The tightest quota of this group and those above it, as far as they can be seen from here. */
+static double tightest(const char *root, const char *group, bool v2)
+{
+	char dir[1024];
+	double best = 0;
+	size_t top = strlen(root);
+
+	if (snprintf(dir, sizeof(dir), "%s%s", root, group) >= (int)sizeof(dir))
+		return 0;
+	for (;;) {
+		double q = quota_of(dir, v2);
+
+		if (q > 0 && (best == 0 || q < best))
+			best = q;
+		if (strlen(dir) <= top)
+			return best;
+		*strrchr(dir, '/') = 0;
+	}
+}
+
+static bool in_list(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; *list; list += strcspn(list, ","), list += *list == ',')
+		if (strcspn(list, ",") == len && memcmp(list, word, len) == 0)
+			return true;
+	return false;
+}
+
+double nic_cores_quota(void)
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[1024];
+	double best = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
+		double q = 0;
+
+		if (!group)
+			continue;
+		*group++ = 0;
+		group[strcspn(group, "\n")] = 0;
+		names++;
+		if (!*names)
+			q = tightest("/sys/fs/cgroup", group, true);
+		else if (in_list(names, "cpu"))
+			q = tightest("/sys/fs/cgroup/cpu", group, false);
+		if (q > 0 && (best == 0 || q < best))
+			best = q;
+	}
+	if (f)
+		fclose(f);
+	return best;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting: whether this process shares its cores with others, what it does meanwhile, and the doorbell that ends a sleep.
+ * With cores.c the only place of the NIC that decides by time; the control program does not know of it, but for the look
+ * at the peer's doorbell in nic_link_publish.
+ *
+ * Sleeping without a fence in the sender.  Sender and sleeper each write one word and read the other's:
+ *
+ *     sender (link.h)                          sleeper (nic_wait_doze)
+ *       packet.seq = n     (release)             bell = 1
+ *       - nothing but the compiler's order -     membarrier
+ *       if (bell) ring                           any packet?  then stay awake
+ *                                                futex wait while bell == 1
+ *
+ * A processor may read `bell` before its own store of `seq` is visible to others, so without the middle line both could read
+ * old values, and the packet would lie there with its receiver asleep.  MEMBARRIER_CMD_GLOBAL_EXPEDITED makes every running
+ * thread of every registered process execute a full barrier, somewhere in its program, before it returns; a thread that is
+ * not running passes through one in the scheduler.  Take the sender's barrier of this call [B1].  Is its read of `bell`
+ * behind it, then it sees the 1, which was stored before the call, and rings.  Is its read ahead of it, then so is its store of
+ * `seq`, which is visible when the call returns, and the sleeper sees the packet.  There is no third case.
+ *
+ * The private variant of the command reaches the threads of one process only.  The plain global one needs no registration,
+ * but waits for every processor to pass through the scheduler, some milliseconds: a sleep that nobody can end.  So where the
+ * expedited one is refused (seccomp), here or at a peer, sleeps are short instead, and a message that comes in just
+ * that gap waits for the end of one.
+ *
+ * What does not come as a packet (requests for connections) is told under a fence at both ends (nic_bell_tell).  A peer's
+ * death rings nothing: every sleep has an end, after which nic_poll looks after the peers soon.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "nicemu/engine/wait.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/cores.h"
+
+enum mode { MODE_AUTO, MODE_SPIN, MODE_YIELD, MODE_SLEEP };
+
+/* Times in nanoseconds. */
+enum {
+	US = 1000,
+	MS = 1000 * US,
+	SPIN_LOOKS = 256,       /* idle looks between two questions, with a core of one's own: some 10 us */
+	COUNT_EVERY = 200 * MS, /* processes and cores are counted again, */
+	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
+	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average */
+	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once */
+	YIELDS = 20,            /* before the first sleep, */
+	SLEEP_SOONEST = 50 * US, /* which comes after so long a wait */
+	SLEEP_LEAST = 50 * US,
+	SLEEP_UNFENCED = 500 * US,
+	HOGGED = 500 * US,      /* a yield that takes longer: others do not yield, and a sleeper is woken ahead of them */
+	STALL = 1 * MS,         /* between two questions of a spinning process: it did not have its core */
+	STALLS = 3,             /* of these at least, and an eighth of the time, */
+	STALL_WINDOW = 100 * MS,
+	STALL_BELIEVED = 1000 * MS,
+	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
+	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
+};
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- the barrier ------------------------------------------------------------------------------------------------- */
+
+bool nic_wait_fences(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 &&
+	       syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+/* Do the threads of all peers take part? */
+static bool peers_fenced(const struct nic *nic)
+{
+	for (uint32_t i = 0; i < nic->nactive; i++)
+		if (!nic_load_relaxed(&nic->active[i]->slot->fenced)) /* constant during an epoch */
+			return false;
+	return true;
+}
+
+/* ---- open and close ---------------------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t *bell_of(const struct nic *nic, uint32_t slot)
+{
+	return &nic->map->bell[slot & (NIC_MAX_SLOTS - 1)].asleep;
+}
+
+static void publish_cpus(struct nic *nic, uint64_t cpus[NIC_CPU_WORDS])
+{
+	nic_cores_allowed(cpus);
+	for (int i = 0; i < NIC_CPU_WORDS; i++)
+		nic_store_relaxed(&nic->slot->cpus[i], cpus[i]); /* an estimate may mix two sets */
+}
+
+static uint8_t mode_of(const char *word)
+{
+	static const char *const words[] = { "auto", "spin", "yield", "sleep" };
+	uint8_t mode = MODE_AUTO;
+
+	for (uint8_t i = 0; i < 4; i++)
+		if (!strcmp(word, words[i]))
+			mode = i;
+	return mode;
+}
+
+void nic_wait_open(struct nic *nic)
+{
+	struct nic_waiting *w = &nic->waiting;
+	double quota = nic_cores_quota();
+
+	w->mode = mode_of(nic_param_str("wait"));
+	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
+	w->fenced = nic_wait_fences();
+}
+
+void nic_wait_publish(struct nic *nic)
+{
+	uint64_t cpus[NIC_CPU_WORDS];
+
+	publish_cpus(nic, cpus);
+	nic_store_relaxed(&nic->slot->fenced, nic->waiting.fenced); /* published by the release of state, as is the next */
+	nic_store_relaxed(bell_of(nic, nic->me), 0);
+}
+
+void nic_wait_population(struct nic *nic)
+{
+	/* Relaxed: who misses it counts anyway before long. */
+	atomic_fetch_add_explicit(&nic->map->hdr.population, 1, memory_order_relaxed);
+}
+
+void nic_wait_epoch(struct nic *nic, uint32_t epoch)
+{
+	nic->waiting.follows_epoch = true;
+	nic->waiting.epoch = epoch;
+}
+
+/* ---- doorbells --------------------------------------------------------------------------------------------------- */
+
+static void futex_wake(_Atomic uint32_t *bell)
+{
+	syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool ring(_Atomic uint32_t *bell)
+{
+	/* Sequentially consistent; the first of several wakes.  The kernel looks at the word again before it puts anybody to sleep. */
+	if (!atomic_exchange(bell, 0))
+		return false;
+	futex_wake(bell);
+	return true;
+}
+
+nic_cold void nic_bell_ring(struct nic_link *link)
+{
+	if (ring(link->bell))
+		++*link->bells;
+}
+
+void nic_bell_tell(struct nic *nic, uint32_t slot)
+{
+	_Atomic uint32_t *bell = bell_of(nic, slot);
+
+	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with the fence in nic_wait_doze */
+	if (nic_load_relaxed(bell) && ring(bell))
+		nic_count(nic, bells, 1);
+}
+
+void nic_bell_tell_all(struct nic *nic)
+{
+	uint32_t used = nic_load_acquire(&nic->map->hdr.used); /* pairs with registration */
+
+	for (uint32_t i = 0; i < used && i < NIC_MAX_SLOTS; i++)
+		if (i != nic->me)
+			nic_bell_tell(nic, i);
+}
+
+void nic_wait_close(struct nic *nic)
+{
+	/* Acquire: pairs with the release in fall_asleep; the thread is through with the NIC. */
+	while (nic_load_acquire(&nic->waiting.sleepers)) {
+		ring(bell_of(nic, nic->me));
+		sched_yield();
+	}
+}
+
+/* ---- whose core is it -------------------------------------------------------------------------------------------- */
+
+struct census {
+	uint64_t all[NIC_CPU_WORDS]; /* processors that any process may use */
+	uint32_t processes;
+	uint32_t confined; /* of them, those that may use none but ours */
+};
+
+static int count_bits(const uint64_t *words)
+{
+	int n = 0;
+
+	for (int i = 0; i < NIC_CPU_WORDS; i++)
+		n += __builtin_popcountll(words[i]);
+	return n;
+}
+
+static void add(struct census *c, const struct nic_slot *slot, const uint64_t own[NIC_CPU_WORDS])
+{
+	uint64_t outside = 0, any = 0;
+
+	for (int i = 0; i < NIC_CPU_WORDS; i++) {
+		uint64_t word = nic_load_relaxed(&slot->cpus[i]); /* an estimate, as in publish_cpus */
+
+		c->all[i] |= word;
+		outside |= word & ~own[i];
+		any |= word;
+	}
+	c->processes++;
+	c->confined += any && !outside;
+}
+
+/* `sure`: leaves out those that have died and whose slots nobody has taken yet. */
+static bool outnumbered(const struct nic *nic, const uint64_t own[NIC_CPU_WORDS], bool sure)
+{
+	uint32_t used = nic_load_acquire(&nic->map->hdr.used); /* pairs with registration */
+	uint32_t quota = nic->waiting.quota, cores;
+	struct census c = { .processes = 0 };
+
+	for (uint32_t i = 0; i < used && i < NIC_MAX_SLOTS; i++)
+		if (nic_load_acquire(&nic->map->slot[i].state) == NIC_SLOT_LIVE && (!sure || nic_card_held(nic->card, i))) /* pairs with registration */
+			add(&c, &nic->map->slot[i], own);
+	cores = (uint32_t)count_bits(c.all);
+	return (quota && c.processes > quota) || (cores && c.processes > cores) || c.confined > (uint32_t)count_bits(own);
+}
+
+static void take_count(struct nic *nic, uint64_t at)
+{
+	struct nic_waiting *w = &nic->waiting;
+	uint64_t own[NIC_CPU_WORDS];
+	bool before = w->outnumbered;
+
+	w->population = nic_load_relaxed(&nic->map->hdr.population); /* before the count: what comes after it is counted next time */
+	w->count_next = at + COUNT_EVERY;
+	publish_cpus(nic, own);
+	w->outnumbered = outnumbered(nic, own, false) && outnumbered(nic, own, true);
+	nic_count(nic, crowded, w->outnumbered && !before);
+}
+
+static bool count_is_old(const struct nic *nic, uint64_t at)
+{
+	const struct nic_waiting *w = &nic->waiting;
+
+	if (at >= w->count_next)
+		return true;
+	/* Relaxed: late by one look, no more. */
+	return nic_load_relaxed(&nic->map->hdr.population) != w->population && at + COUNT_EVERY >= w->count_next + COUNT_SOON;
+}
+
+/* ---- observed stalls --------------------------------------------------------------------------------------------- */
+
+static uint32_t switches(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint32_t)usage.ru_nivcsw : 0;
+}
+
+/* A spinning process that was kept from its core for `gap`: how often lately? */
+static void stalled(struct nic *nic, uint64_t at, uint64_t gap)
+{
+	struct nic_waiting *w = &nic->waiting;
+
+	if (at - w->stall_began > STALL_WINDOW) {
+		w->stall_began = at - gap;
+		w->stalled = w->stalls = 0;
+	}
+	w->stalls++;
+	w->stalled += gap;
+	if (w->stalls < STALLS || w->stalled < (at - w->stall_began) / 8)
+		return;
+	w->stalled_until = at + STALL_BELIEVED;
+	w->stalls = 0;
+	nic_count(nic, crowded, 1);
+}
+
+/* A long gap alone may be the program's doing, or the hypervisor's; the count of switches tells it from another process's. */
+static void watch_stalls(struct nic *nic, struct nic_wait *wait, uint64_t at)
+{
+	uint64_t gap = at - wait->last;
+	uint32_t before = wait->switches;
+	bool known = wait->looks > 0;
+
+	if (gap < STALL && wait->looks++ % BASE_EVERY)
+		return;
+	wait->switches = switches();
+	if (gap >= STALL && known && wait->switches != before)
+		stalled(nic, at, gap);
+}
+
+static bool crowded(struct nic *nic, uint64_t at)
+{
+	const struct nic_waiting *w = &nic->waiting;
+
+	if (w->mode != MODE_AUTO)
+		return w->mode != MODE_SPIN;
+	if (count_is_old(nic, at))
+		take_count(nic, at);
+	return w->outnumbered || at < w->stalled_until;
+}
+
+bool nic_wait_crowded(struct nic *nic)
+{
+	return crowded(nic, now());
+}
+
+/* ---- sleeping ---------------------------------------------------------------------------------------------------- */
+
+/* Something that goes on without a packet from a peer: room on a link comes back silently. */
+static bool in_motion(const struct nic *nic)
+{
+	if (nic->npending)
+		return true;
+	for (uint32_t i = 0; i < nic->nactive; i++)
+		if (nic_sys_waiting(nic->active[i]))
+			return true;
+	return false;
+}
+
+static bool arrived(const struct nic *nic)
+{
+	for (uint32_t i = 0; i < nic->nactive; i++)
+		if (nic_link_peek(nic->active[i]))
+			return true;
+	return nic->waiting.follows_epoch && nic->waiting.epoch != nic_load_acquire(&nic->map->hdr.peer_epoch); /* pairs with peer_request */
+}
+
+bool nic_wait_doze(struct nic *nic, struct nic_wait *wait, uint64_t ns)
+{
+	_Atomic uint32_t *bell = bell_of(nic, nic->me);
+	bool fenced = nic->waiting.fenced && peers_fenced(nic);
+
+	wait->rest = NIC_REST_YIELD;
+	if (in_motion(nic))
+		return false;
+	wait->rest = NIC_REST_SPIN;
+	nic_store_relaxed(bell, 1); /* ordered by what follows */
+	if (fenced && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) < 0) /* B1: pairs with nic_link_publish */
+		fenced = false;
+	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with nic_bell_tell */
+	if (arrived(nic)) {
+		/* Relaxed: other threads that sleep here see the packet's ring, or wake by themselves. */
+		if (!nic_load_relaxed(&nic->waiting.sleepers))
+			nic_store_relaxed(bell, 0);
+		return false;
+	}
+	wait->sleep = !fenced && ns > SLEEP_UNFENCED ? SLEEP_UNFENCED : ns;
+	wait->nic = nic;
+	wait->rest = NIC_REST_SLEEP;
+	nic->polls += wait->sleep / POLL_NS;
+	nic_count(nic, sleeps, 1);
+	atomic_fetch_add_explicit(&nic->waiting.sleepers, 1, memory_order_relaxed); /* close, a call on the handle, comes later */
+	return true;
+}
+
+/* Whoever wakes takes the bell down; if others sleep under it, they wake too, and look for themselves. */
+static void fall_asleep(struct nic *nic, uint64_t ns)
+{
+	struct timespec t = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	_Atomic uint32_t *bell = bell_of(nic, nic->me);
+
+	syscall(SYS_futex, bell, FUTEX_WAIT, 1, &t, NULL, 0); /* a signal may end it, too: an early look does no harm */
+	if (atomic_exchange(bell, 0) && nic_load_relaxed(&nic->waiting.sleepers) > 1) /* counted before they look at the bell */
+		futex_wake(bell);
+	atomic_fetch_sub_explicit(&nic->waiting.sleepers, 1, memory_order_release); /* pairs with nic_wait_close */
+}
+
+void nic_wait_rest(struct nic_wait *wait)
+{
+	uint32_t rest = wait->rest;
+	uint64_t at;
+
+	wait->rest = NIC_REST_SPIN;
+	switch (rest) {
+	case NIC_REST_SLEEP:
+		fall_asleep(wait->nic, wait->sleep);
+		wait->last = now();
+		break;
+	case NIC_REST_YIELD:
+		sched_yield();
+		at = now();
+		wait->yields += at - wait->last > HOGGED ? YIELDS : 1;
+		wait->last = at;
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
+
+/* Mean time between the end of a rest and the next question, over the last eight or so: what the program does in between. */
+static void follow_gap(struct nic_wait *wait, uint64_t at)
+{
+	uint64_t gap = at - wait->last;
+
+	wait->gap = (uint32_t)((wait->gap * 7ull + (gap < GAP_MOST ? gap : GAP_MOST)) / 8);
+}
+
+void nic_wait_look(struct nic_wait *wait)
+{
+	if (!wait->last)
+		return;
+	follow_gap(wait, now());
+	wait->looking = true;
+}
+
+/*
+ * A quarter of the time waited so far: what comes without a ring (another thread, memory that a peer writes behind our back)
+ * is noticed after a quarter more time than it took.
+ */
+static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t longest)
+{
+	uint64_t ns = (at - wait->began) / 4;
+
+	ns = ns < SLEEP_LEAST ? SLEEP_LEAST : ns;
+	return ns < longest ? ns : longest;
+}
+
+uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
+{
+	uint64_t at = now();
+	bool fresh = !wait->began;
+
+	wait->rest = NIC_REST_SPIN;
+	if (fresh) {
+		wait->last = wait->last ? wait->last : at;
+		wait->began = at;
+		wait->yields = 0;
+	}
+	if (!crowded(nic, at)) {
+		if (!fresh)
+			watch_stalls(nic, wait, at);
+		wait->last = at;
+		wait->gap = 0;
+		wait->looking = false;
+		return SPIN_LOOKS;
+	}
+	if (!wait->looking)
+		follow_gap(wait, at);
+	wait->looking = false;
+	wait->last = at;
+	if (wait->gap >= TIGHT) {
+		wait->began = at;
+		wait->yields = 0;
+		return 1;
+	}
+	wait->rest = NIC_REST_YIELD;
+	if (longest && nic->waiting.mode != MODE_YIELD && wait->yields >= YIELDS && at - wait->began >= SLEEP_SOONEST &&
+	    !nic_wait_doze(nic, wait, sleep_length(wait, at, longest)))
+		wait->yields = 0; /* what has come may have to wait itself, for a buffer: no spinning on that */
+	nic_count(nic, yields, wait->rest == NIC_REST_YIELD);
+	return 1;
+}

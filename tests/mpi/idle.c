@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * More ranks than cores, and nobody told them: barriers do not take whole time slices, and ranks that wait for a rank that
+ * is busy elsewhere leave the cores alone, yet answer soon.  The limits are ten times and more what it takes on a machine
+ * that does nothing else, and a tenth of what spinning ranks take.
+ */
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { BARRIERS = 300, PINGS = 20, PAUSE_US = 20000 };
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double cpu(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+}
+
+static void barriers(void)
+{
+	double best = 1e9;
+
+	for (int round = 0; round < 5; round++) {
+		double from;
+
+		MPI_Barrier(MPI_COMM_WORLD);
+		from = seconds();
+		for (int i = 0; i < BARRIERS; i++)
+			MPI_Barrier(MPI_COMM_WORLD);
+		from = (seconds() - from) / BARRIERS;
+		best = from < best ? from : best;
+	}
+	if (check.rank == 0)
+		printf("  a barrier of %d ranks takes %.1f us\n", check.size, best * 1e6);
+	CHECK(best < 1e-3, "a barrier takes %.0f us", best * 1e6);
+	check_group("barriers");
+}
+
+/* Rank 0 sleeps, then asks each of the others, which wait for it in MPI_Recv. */
+static double ping(void)
+{
+	double worst = 0;
+	char byte = 0;
+
+	for (int i = 0; i < PINGS; i++)
+		for (int peer = 1; peer < check.size; peer++) {
+			if (check.rank == 0) {
+				double from;
+
+				usleep(PAUSE_US / (unsigned)check.size);
+				from = seconds();
+				MPI_Send(&byte, 1, MPI_CHAR, peer, 0, MPI_COMM_WORLD);
+				MPI_Recv(&byte, 1, MPI_CHAR, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+				from = seconds() - from;
+				worst = from > worst ? from : worst;
+			} else if (check.rank == peer) {
+				MPI_Recv(&byte, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+				MPI_Send(&byte, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+			}
+		}
+	return worst;
+}
+
+static void waiting(void)
+{
+	double used = cpu(), from = seconds(), worst = ping(), all = 0;
+
+	from = seconds() - from;
+	used = cpu() - used;
+	MPI_Reduce(&used, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (check.rank == 0) {
+		printf("  waiting for %.0f ms, %d ranks used the processors for %.0f ms; the slowest answer took %.0f us\n", from * 1e3,
+	       check.size, all * 1e3, worst * 1e6);
+		CHECK(all < from / 2, "waiting took %.0f ms of processor time in %.0f ms", all * 1e3, from * 1e3);
+		CHECK(worst < 0.1, "an answer took %.0f ms", worst * 1e3);
+	}
+	check_group("waiting");
+}
+
+int main(int argc, char **argv)
+{
+	check_init(&argc, &argv, "idle", 60);
+	barriers();
+	waiting();
+	return check_done();
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting: when processes outnumber cores, what a wait is told to do then, and what ends a sleep.  Whether a wake-up can be
+ * lost is the question of tests/stress/sleep.c.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "tests/unit/nicemu/kin.h"
+
+#define US UINT64_C(1000)
+#define MS (1000 * US)
+
+static cpu_set_t before;
+
+/* This process, and what it starts, on one of the processors it has. */
+static bool on_one_core(void)
+{
+	cpu_set_t one;
+	int cpu = 0;
+
+	if (sched_getaffinity(0, sizeof(before), &before) < 0)
+		return false;
+	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &before))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
+static void on_all_cores(void)
+{
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
+static struct nic *open_named(const char *device)
+{
+	struct nic *nic;
+
+	return nic_open(&(struct nic_open_args){ .device = device }, &nic) == NIC_OK ? nic : NULL;
+}
+
+/* It counts again at most once a millisecond, and at least five times a second. */
+static bool crowded_soon(struct nic *nic, bool want)
+{
+	double until = kin_now() + 2;
+
+	while (nic_wait_crowded(nic) != want)
+		if (kin_now() > until)
+			return false;
+	return true;
+}
+
+static void more_slots_than_cores(void)
+{
+	struct nic *one, *two;
+
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	one = open_named("wait-count");
+	REQUIRE(one);
+	CHECK(!nic_wait_crowded(one));
+	two = open_named("wait-count");
+	REQUIRE(two);
+	CHECK(crowded_soon(one, true));
+	CHECK(crowded_soon(two, true));
+	nic_close(two);
+	CHECK(crowded_soon(one, false));
+	nic_close(one);
+	on_all_cores();
+}
+
+/* ---- other processes --------------------------------------------------------------------------------------------- */
+
+static int holds_a_slot(void)
+{
+	struct nic *nic = open_named("wait-dead");
+
+	atomic_store(&kin_step[0], nic ? 1 : 2);
+	kin_await(NULL, 1, 1); /* until it is killed */
+	return 0;
+}
+
+static void the_dead_do_not_count(void)
+{
+	struct nic *nic;
+	pid_t child;
+
+	kin_clear();
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	child = kin_fork(holds_a_slot);
+	CHECK(kin_await(NULL, 0, 1));
+	nic = open_named("wait-dead");
+	REQUIRE(nic);
+	CHECK(crowded_soon(nic, true));
+	kin_kill(child);
+	CHECK(crowded_soon(nic, false));
+	nic_close(nic);
+	on_all_cores();
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
+
+static void a_core_of_its_own(void)
+{
+	struct nic *nic = open_named("wait-alone");
+	struct nic_wait wait = { 0 };
+
+	REQUIRE(nic);
+	for (int i = 0; i < 100; i++) {
+		CHECK(nic_wait_plan(nic, &wait, 10 * MS) > 1);
+		CHECK_EQ(wait.rest, NIC_REST_SPIN);
+		nic_wait_rest(&wait);
+	}
+	CHECK_EQ(counter(nic, "yields") + counter(nic, "sleeps"), 0);
+	nic_close(nic);
+}
+
+/* How often a wait of `ms` is told to do what, with a program that works for `work` between two looks. */
+static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, long count[3])
+{
+	double until = kin_now() + ms / 1e3;
+	struct nic_wait wait = { 0 };
+
+	memset(count, 0, 3 * sizeof(*count));
+	while (kin_now() < until) {
+		double busy = kin_now() + (double)work / 1e9;
+
+		while (kin_now() < busy)
+			;
+		nic_wait_look(&wait);
+		nic_poll(nic);
+		nic_wait_plan(nic, &wait, longest);
+		count[wait.rest]++;
+		nic_wait_rest(&wait);
+	}
+}
+
+static struct nic *crowd[2];
+
+static bool crowd_open(const char *mode)
+{
+	bool ok = nic_param_set("wait", mode, "test") == NIC_OK;
+
+	for (int i = 0; i < 2; i++)
+		crowd[i] = open_named("wait-crowd");
+	return ok && crowd[0] && crowd[1] && crowded_soon(crowd[0], strcmp(mode, "spin") != 0);
+}
+
+static void crowd_close(void)
+{
+	nic_close(crowd[0]);
+	nic_close(crowd[1]);
+	nic_param_set("wait", "auto", "test");
+}
+
+static void crowded_by_steps(void)
+{
+	long count[3];
+
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	REQUIRE(crowd_open("auto"));
+	tally(crowd[0], 10 * MS, 0, 100, count);
+	CHECK(count[NIC_REST_YIELD] >= 3); /* at first; a busy machine makes each of them long */
+	CHECK(count[NIC_REST_SLEEP] >= 3);
+	CHECK(count[NIC_REST_SLEEP] < 500); /* of more than 50 us, and growing */
+	tally(crowd[0], 0, 0, 20, count);   /* may not sleep */
+	CHECK(count[NIC_REST_YIELD] >= 3);
+	CHECK_EQ(count[NIC_REST_SLEEP], 0);
+	tally(crowd[0], 10 * MS, 30 * US, 20, count); /* does other things in between */
+	CHECK(count[NIC_REST_SPIN] > count[NIC_REST_YIELD]);
+	CHECK(count[NIC_REST_SLEEP] < 3);
+	crowd_close();
+	on_all_cores();
+}
+
+static void as_the_parameter_says(void)
+{
+	long count[3];
+
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	REQUIRE(crowd_open("spin"));
+	tally(crowd[0], 10 * MS, 0, 10, count);
+	CHECK_EQ(count[NIC_REST_YIELD] + count[NIC_REST_SLEEP], 0);
+	crowd_close();
+	REQUIRE(crowd_open("yield"));
+	tally(crowd[0], 10 * MS, 0, 20, count);
+	CHECK(count[NIC_REST_YIELD] >= 20);
+	CHECK_EQ(count[NIC_REST_SLEEP], 0);
+	crowd_close();
+	on_all_cores();
+	REQUIRE(nic_param_set("wait", "sleep", "test") == NIC_OK);
+	crowd[0] = open_named("wait-crowd"); /* alone, with all its cores */
+	REQUIRE(crowd[0]);
+	tally(crowd[0], 10 * MS, 0, 50, count);
+	CHECK(count[NIC_REST_SLEEP] >= 3);
+	nic_close(crowd[0]);
+	nic_param_set("wait", "auto", "test");
+}
+
+/* Somebody who is on no card wants the core, too, and does not yield it. */
+static int hog(void)
+{
+	while (atomic_load(&kin_step[0]) == 0)
+		;
+	return 0;
+}
+
+static void others_hold_the_core(void)
+{
+	double until = kin_now() + KIN_SECONDS;
+	struct nic_wait wait = { 0 };
+	struct nic *nic;
+	pid_t child;
+
+	kin_clear();
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	nic = open_named("wait-hog");
+	REQUIRE(nic);
+	child = kin_fork(hog);
+	while (!nic_wait_crowded(nic) && kin_now() < until) {
+		uint32_t looks = nic_wait_plan(nic, &wait, 10 * MS);
+
+		while (looks--)
+			nic_poll(nic);
+		nic_wait_rest(&wait);
+	}
+	CHECK(nic_wait_crowded(nic));
+	atomic_store(&kin_step[0], 1);
+	kin_wait(child);
+	CHECK(crowded_soon(nic, false)); /* believed for a second */
+	nic_close(nic);
+	on_all_cores();
+}
+
+/* ---- sleep ------------------------------------------------------------------------------------------------------- */
+
+static void *rest(void *arg)
+{
+	nic_wait_rest(arg);
+	return NULL;
+}
+
+static void two_sleepers_one_ring(void)
+{
+	struct nic_wait wait[2] = { { 0 }, { 0 } };
+	double from = kin_now();
+	pthread_t thread[2];
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pair_poll(&p);
+	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 64));
+	for (int i = 0; i < 2; i++) {
+		CHECK(nic_wait_doze(p.b.nic, &wait[i], 20000 * MS));
+		pthread_create(&thread[i], NULL, rest, &wait[i]);
+	}
+	usleep(20000);
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 8));
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	CHECK(kin_now() - from < 10);
+	CHECK_EQ(counter(p.a.nic, "bells"), 1);
+	CHECK_EQ(counter(p.b.nic, "sleeps"), 2);
+	pair_poll(&p);
+	CHECK(status_of(&p.b.desc[0]) & NIC_ST_DONE);
+	pair_close(&p);
+}
+
+static void no_sleep_with_work_to_do(void)
+{
+	struct nic_wait wait = { 0 };
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pair_poll(&p);
+	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 64));
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 8));
+	CHECK(!nic_wait_doze(p.b.nic, &wait, 20000 * MS)); /* it has come */
+	CHECK_EQ(wait.rest, NIC_REST_SPIN);
+	pair_poll(&p);
+	CHECK(nic_wait_doze(p.b.nic, &wait, 1));
+	nic_wait_rest(&wait);
+	for (int i = 1; i < 1000; i++)
+		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem, 100)); /* more than the link holds */
+	CHECK(!nic_wait_doze(p.a.nic, &wait, 20000 * MS));
+	CHECK_EQ(wait.rest, NIC_REST_YIELD);
+	pair_close(&p);
+}
+
+static void *close_late(void *arg)
+{
+	usleep(50000);
+	nic_close(arg);
+	return NULL;
+}
+
+static void closing_ends_a_sleep(void)
+{
+	struct nic *nic = open_named("wait-close");
+	struct nic_wait wait = { 0 };
+	double from = kin_now();
+	pthread_t thread;
+
+	REQUIRE(nic);
+	CHECK(nic_wait_doze(nic, &wait, 20000 * MS));
+	pthread_create(&thread, NULL, close_late, nic);
+	nic_wait_rest(&wait);
+	pthread_join(thread, NULL);
+	CHECK(kin_now() - from < 10);
+}
+
+static void requests_wake(void)
+{
+	struct nic_addr a, b;
+	struct nic_wait wait = { 0 };
+	double from = kin_now();
+	pthread_t thread;
+	struct end e, f;
+
+	end_open(&e, "wait-request");
+	end_open(&f, "wait-request");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	a = addr_of(e.nic, "a");
+	b = addr_of(f.nic, "b");
+	nic_peer_epoch(f.nic);
+	CHECK(nic_wait_doze(f.nic, &wait, 20000 * MS));
+	pthread_create(&thread, NULL, rest, &wait);
+	usleep(20000);
+	CHECK_EQ(nic_peer_request(e.nic, e.vi, &a, &b), NIC_OK);
+	pthread_join(thread, NULL);
+	CHECK(kin_now() - from < 10);
+	CHECK(!nic_wait_doze(f.nic, &wait, 20000 * MS)); /* it has not looked at the epoch since */
+	nic_peer_epoch(f.nic);
+	CHECK(nic_wait_doze(f.nic, &wait, 1));
+	nic_wait_rest(&wait);
+	end_close(&e);
+	end_close(&f);
+}
+
+/* ---- death ------------------------------------------------------------------------------------------------------- */
+
+static int sleeps_for_long(void)
+{
+	struct nic_wait wait = { 0 };
+	struct end e;
+
+	end_open(&e, "wait-death");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	if (kin_connect(&e, "child", "parent") != NIC_OK)
+		return 1;
+	while (!nic_wait_doze(e.nic, &wait, 60000 * MS))
+		nic_poll(e.nic);
+	atomic_store(&kin_step[0], 1);
+	nic_wait_rest(&wait);
+	return 0;
+}
+
+static void a_sleeper_is_killed(void)
+{
+	struct end e;
+	pid_t child;
+
+	kin_clear();
+	child = kin_fork(sleeps_for_long);
+	end_open(&e, "wait-death");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	CHECK_EQ(kin_connect(&e, "parent", "child"), NIC_OK);
+	CHECK(kin_await(e.nic, 0, 1));
+	kin_kill(child);
+	for (int i = 0; i < 10; i++)
+		send_desc(&e, fill(&e, i, 0, e.mem, 8)); /* rings for nobody, once */
+	CHECK_EQ(counter(e.nic, "bells"), 1);
+	CHECK(kin_lost(&e, 10));
+	CHECK(e.events[NIC_EV_CONN_LOST] == 1);
+	end_close(&e);
+}
+
+static int is_there(void)
+{
+	struct end e;
+
+	end_open(&e, "wait-peer");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	if (kin_connect(&e, "child", "parent") != NIC_OK)
+		return 1;
+	kin_await(e.nic, 1, 1); /* until it is killed */
+	return 0;
+}
+
+/* A wait that sleeps ten milliseconds at a time learns that its peer is gone. */
+static void a_sleeper_loses_its_peer(void)
+{
+	struct nic_wait wait = { 0 };
+	double until;
+	struct end e;
+	pid_t child;
+
+	kin_clear();
+	child = kin_fork(is_there);
+	end_open(&e, "wait-peer");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	CHECK_EQ(kin_connect(&e, "parent", "child"), NIC_OK);
+	kin_kill(child);
+	until = kin_now() + 5;
+	for (int i = 0; kin_state(&e) == NIC_VI_CONNECTED && kin_now() < until; i++) {
+		nic_poll(e.nic);
+		if (nic_wait_doze(e.nic, &wait, 10 * MS))
+			nic_wait_rest(&wait);
+	}
+	CHECK(kin_state(&e) == NIC_VI_ERROR);
+	end_close(&e);
+}
+
+/* ---- no membarrier ----------------------------------------------------------------------------------------------- */
+
+static int refuse_membarrier(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (EPERM & SECCOMP_RET_DATA)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { .len = sizeof(steps) / sizeof(*steps), .filter = steps };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static int answers_without(void)
+{
+	struct nic_wait wait = { 0 };
+	struct end e;
+
+	if (refuse_membarrier())
+		return 77;
+	end_open(&e, "wait-refused");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	for (int i = 0; i < 200; i++)
+		recv_desc(&e, fill(&e, i, 0, e.mem, 64));
+	if (kin_connect(&e, "child", "parent") != NIC_OK)
+		return 1;
+	atomic_store(&kin_step[0], 1);
+	for (int i = 0; i < 200; i++) {
+		while (!(status_of(&e.desc[i]) & NIC_ST_DONE)) {
+			double from = kin_now();
+
+			nic_poll(e.nic);
+			if (nic_wait_doze(e.nic, &wait, 20000 * MS)) {
+				nic_wait_rest(&wait);
+				if (kin_now() - from > 10) /* it sleeps half a millisecond, on a machine with time for us */
+					return 2;
+			}
+		}
+		if (status_of(&e.desc[i]) & NIC_ST_ERROR_MASK)
+			return 3;
+		send_desc(&e, fill(&e, 500 + i, 0, e.mem, 8));
+	}
+	kin_await(e.nic, 1, 1);
+	return 0;
+}
+
+/* Neither side sleeps longer than half a millisecond, although only one of them is refused the barrier. */
+static void without_membarrier(void)
+{
+	struct nic_wait wait = { 0 };
+	double from;
+	struct end e;
+	pid_t child;
+	int status;
+
+	kin_clear();
+	child = kin_fork(answers_without);
+	end_open(&e, "wait-refused");
+	end_vi(&e, NIC_RELIABLE_DELIVERY);
+	for (int i = 0; i < 200; i++)
+		recv_desc(&e, fill(&e, i, 0, e.mem, 64));
+	if (kin_connect(&e, "parent", "child") == NIC_OK && kin_await(e.nic, 0, 1)) {
+		from = kin_now();
+		CHECK(nic_wait_doze(e.nic, &wait, 20000 * MS));
+		nic_wait_rest(&wait);
+		CHECK(kin_now() - from < 10);
+		for (int i = 0; i < 200; i++) {
+			usleep(i % 5 ? 0 : 1000);
+			send_desc(&e, fill(&e, 500 + i, 0, e.mem, 8));
+			while (!(status_of(&e.desc[i]) & NIC_ST_DONE)) {
+				nic_poll(e.nic);
+				if (nic_wait_doze(e.nic, &wait, 20000 * MS))
+					nic_wait_rest(&wait);
+			}
+		}
+	}
+	atomic_store(&kin_step[1], 1);
+	status = kin_wait(child);
+	end_close(&e);
+	if (status == 77)
+		SKIP("this kernel takes no seccomp filter");
+	CHECK_EQ(status, 0);
+}
+
+int main(void)
+{
+	kin_start();
+	CASE(more_slots_than_cores);
+	CASE(the_dead_do_not_count);
+	CASE(a_core_of_its_own);
+	CASE(crowded_by_steps);
+	CASE(as_the_parameter_says);
+	CASE(others_hold_the_core);
+	CASE(two_sleepers_one_ring);
+	CASE(no_sleep_with_work_to_do);
+	CASE(closing_ends_a_sleep);
+	CASE(requests_wake);
+	CASE(a_sleeper_is_killed);
+	CASE(a_sleeper_loses_its_peer);
+	CASE(without_membarrier);
+	return check_done();
+}
