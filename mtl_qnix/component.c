@@ -30,7 +30,7 @@ OMPI_DECLSPEC mca_mtl_base_component_2_0_0_t mca_mtl_qnix_component = {
 		.mca_query_component = component_query,
 		.mca_register_component_params = component_register,
 	},
-	.mtl_data = { MCA_BASE_METADATA_PARAM_NONE },
+	.mtl_data = { .param_field = MCA_BASE_METADATA_PARAM_NONE },
 	.mtl_init = component_init,
 };
 

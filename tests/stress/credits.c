@@ -819,7 +819,7 @@ static void random_interleavings(void)
 	for (uint64_t seed = first; seed <= last; seed++)
 		if (!CHECK(run_seed(seed, first == last)))
 			break;
-	CHECK(first == last || waited > 10000);
+	CHECK(first == last || waited > 20 * (last - first)); /* some packets did wait for credit */
 }
 
 int main(int argc, char **argv)
