@@ -298,6 +298,8 @@ static void send_waits_for_write(void)
 	r = post(3, NIC_CTL_RDMA_READ, BIG, 0, 4096);
 	CHECK(!done(w) && !done(s) && !done(m) && !done(r));
 	poll_a(3);
+	/* Only the write has been executed. */
+	CHECK_EQ(nic_vi(p.a.nic, p.a.vi)->tx_next - nic_vi(p.a.nic, p.a.vi)->tx_head, 1);
 	for (int i = 0; i < 40 && !done(&p.b.desc[0]); i++) {
 		nic_poll(p.b.nic);
 		if (done(&p.b.desc[0]))
