@@ -3,6 +3,8 @@
  * RDMA on which the NICs of both ends work (ctl/rdma.c): streams and halves, a peer that does not look, looks too late, or
  * dies with a claim in hand, and memory that goes while a transfer is under way.  a asks, b is asked.
  */
+#include <pthread.h>
+
 #include "nicemu/ctl/ctl.h"
 #include "tests/unit/nicemu/kin.h"
 
@@ -229,6 +231,41 @@ static void flushed_with(bool stream)
 
 static void flushed_stream(void) { flushed_with(true); }
 static void flushed_halves(void) { flushed_with(false); }
+
+static _Atomic int slow_done;
+
+/* b, in the middle of the copy that it has claimed. */
+static void *slow_copy(void *arg)
+{
+	struct nic_claim *claim = arg;
+
+	usleep(50000);
+	atomic_store(&slow_done, 1);
+	nic_claim_tell(claim, NIC_CLAIM_DONE);
+	return NULL;
+}
+
+/* A descriptor is not given back while somebody else is writing to its memory. */
+static void flush_waits_for_a_claim(void)
+{
+	struct nic_claim *claim;
+	struct nic_desc *d;
+	pthread_t thread;
+
+	BEGIN(0, 8192);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	claim = &p.b.nic->link[p.a.nic->me]->asking->claim[ab()->ask_head % NIC_CLAIMS];
+	CHECK(nic_claim_take(claim, ab()->ask_head, 0));
+	poll_a(LONG_AGO);
+	CHECK(!done(d));
+	atomic_store(&slow_done, 0);
+	pthread_create(&thread, NULL, slow_copy, claim);
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK_EQ(atomic_load(&slow_done), 1);
+	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
+	pthread_join(thread, NULL);
+	pair_close(&p);
+}
 
 /* The target's region goes before its NIC looks: an error as if it had never been. */
 static void gone_with(uint16_t op, bool stream)
@@ -488,6 +525,7 @@ int main(void)
 	CASE(half_hearted_peer);
 	CASE(flushed_stream);
 	CASE(flushed_halves);
+	CASE(flush_waits_for_a_claim);
 	CASE(region_gone_stream);
 	CASE(region_gone_read);
 	CASE(region_gone_write);
