@@ -171,12 +171,12 @@ static void crowded_by_steps(void)
 	if (!on_one_core())
 		SKIP("the affinity of this process cannot be set");
 	REQUIRE(crowd_open("auto"));
-	tally(crowd[0], 10 * MS, 0, 100, count);
-	CHECK(count[NIC_REST_YIELD] >= 3); /* at first; a busy machine makes each of them long */
-	CHECK(count[NIC_REST_SLEEP] >= 3);
+	tally(crowd[0], 10 * MS, 0, 200, count);
+	CHECK(count[NIC_REST_YIELD] >= 1); /* at first; a busy machine makes each of them long */
+	CHECK(count[NIC_REST_SLEEP] >= 2);
 	CHECK(count[NIC_REST_SLEEP] < 500); /* of more than 50 us, and growing */
-	tally(crowd[0], 0, 0, 20, count);   /* may not sleep */
-	CHECK(count[NIC_REST_YIELD] >= 3);
+	tally(crowd[0], 0, 0, 50, count);   /* may not sleep */
+	CHECK(count[NIC_REST_YIELD] >= 2);
 	CHECK_EQ(count[NIC_REST_SLEEP], 0);
 	tally(crowd[0], 10 * MS, 30 * US, 20, count); /* does other things in between */
 	CHECK(count[NIC_REST_SPIN] > count[NIC_REST_YIELD]);
@@ -196,16 +196,16 @@ static void as_the_parameter_says(void)
 	CHECK_EQ(count[NIC_REST_YIELD] + count[NIC_REST_SLEEP], 0);
 	crowd_close();
 	REQUIRE(crowd_open("yield"));
-	tally(crowd[0], 10 * MS, 0, 20, count);
-	CHECK(count[NIC_REST_YIELD] >= 20);
+	tally(crowd[0], 10 * MS, 0, 50, count);
+	CHECK(count[NIC_REST_YIELD] >= 2);
 	CHECK_EQ(count[NIC_REST_SLEEP], 0);
 	crowd_close();
 	on_all_cores();
 	REQUIRE(nic_param_set("wait", "sleep", "test") == NIC_OK);
 	crowd[0] = open_named("wait-crowd"); /* alone, with all its cores */
 	REQUIRE(crowd[0]);
-	tally(crowd[0], 10 * MS, 0, 50, count);
-	CHECK(count[NIC_REST_SLEEP] >= 3);
+	tally(crowd[0], 10 * MS, 0, 100, count);
+	CHECK(count[NIC_REST_SLEEP] >= 2);
 	nic_close(crowd[0]);
 	nic_param_set("wait", "auto", "test");
 }
