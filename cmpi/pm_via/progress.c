@@ -263,7 +263,7 @@ static __attribute__((noinline)) int looks(struct cmpi *c, int n)
 {
 	int events = via_conn_progress(c);
 
-	if (!c->careful)
+	if (!c->engine.threads && !c->crowded)
 		via_wait_watch(c, LOOK_PASSES, n + events);
 	return events;
 }
@@ -311,5 +311,5 @@ static __attribute__((noinline)) int careful(struct cmpi *c)
 
 int cmpi_progress(struct cmpi *c)
 {
-	return via_likely(!c->careful) ? pass(c) : careful(c);
+	return via_likely(!(c->engine.threads | c->crowded)) ? pass(c) : careful(c);
 }

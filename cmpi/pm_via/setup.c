@@ -70,6 +70,9 @@ static void counters_open(struct cmpi *c)
 		c->count.member = &c->dummy;
 	VIA_COUNTER_LIST(C)
 #undef C
+	c->arrivals = (uint64_t *)VipxCounter(c->nic, "packets_received", "");
+	if (!c->arrivals)
+		c->arrivals = &c->dummy;
 }
 
 /* Both sides of a connection must agree on these. */

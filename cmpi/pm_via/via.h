@@ -244,7 +244,7 @@ struct cmpi {
 	uint32_t budget;                 /* packets the next pass takes */
 	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
-	bool careful;                    /* threads, or cores are short */
+	bool crowded;                    /* cores are short: what to do is asked after every idle pass */
 	uint32_t connecting;             /* procs in state CONNECTING */
 	struct cmpi_proc *sending;       /* send queue not empty */
 	struct cmpi_proc *flow;          /* something to push */
@@ -261,7 +261,7 @@ struct cmpi {
 	/* cold */
 	VIPX_WAIT wait;
 	uint32_t idle, idle_mask;        /* passes without an event, one after the other; when to ask what to do about it */
-	uint64_t messages;               /* at the last look */
+	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
 	bool alone;
 	cmpi_error_fn *error;
@@ -318,7 +318,7 @@ int via_progress(struct cmpi *c);
 /* wait.c */
 void via_wait_init(struct cmpi *c);
 void via_wait(struct cmpi *c);      /* many passes have found nothing; gives the lock up meanwhile */
-void via_wait_look(struct cmpi *c); /* before a pass, when `careful` */
+void via_wait_look(struct cmpi *c); /* before a pass, when cores are short */
 void via_wait_watch(struct cmpi *c, uint32_t passes, int events); /* after so many passes, the last of which had these events */
 
 /* completion.c: collected while queues are walked, called when none is */

@@ -39,7 +39,7 @@ static void rest_beside(struct cmpi *c)
 static void follow(struct cmpi *c, VIP_ULONG looks)
 {
 	c->idle_mask = (uint32_t)looks - 1;
-	c->careful = c->engine.threads || looks == 1;
+	c->crowded = looks == 1;
 }
 
 void via_wait_init(struct cmpi *c)
@@ -72,14 +72,14 @@ void via_wait_look(struct cmpi *c)
 }
 
 /*
- * The rough count of idle passes, for when there is a core for each: it costs the pass nothing.  A message that came since the
- * last time is found by its counter; other events may be missed, and then the plan is asked a little early.
+ * The rough count of idle passes, for when there is a core for each: it costs the pass nothing.  What came since the last time
+ * is found by the NIC's counter of packets; other events may be missed, and then the plan is asked a little early.
  */
 void via_wait_watch(struct cmpi *c, uint32_t passes, int events)
 {
-	bool quiet = !events && c->messages == *c->count.am_received;
+	bool quiet = !events && c->arrived == *c->arrivals;
 
-	c->messages = *c->count.am_received;
+	c->arrived = *c->arrivals;
 	c->idle = quiet ? c->idle + passes : 0;
 	if (quiet && !(c->idle & c->idle_mask))
 		via_wait(c);

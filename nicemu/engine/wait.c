@@ -327,10 +327,10 @@ bool nic_wait_crowded(struct nic *nic)
 
 /* ---- sleeping ---------------------------------------------------------------------------------------------------- */
 
-/* Something that goes on without a packet from a peer: room on a link comes back silently. */
+/* Something that goes on without a packet from a peer: room on a link comes back silently, transfers by both ends go on. */
 static bool in_motion(const struct nic *nic)
 {
-	if (nic->npending)
+	if (nic->npending || nic->nshared)
 		return true;
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		if (nic_sys_waiting(nic->active[i]))

@@ -158,17 +158,10 @@ static nic_noinline uint32_t take_of_many(struct nic *nic, const struct nic_cq *
 	return len;
 }
 
-/* As pass, until there is a message to hand over.  Each link comes first in its turn. */
-static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
+static inline uint32_t take_of_few(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
 {
 	uint32_t n = nic->nactive, i = nic->next, len;
 
-	if (nic_unlikely(nic->npending))
-		queues(nic);
-	if (nic_unlikely(nic->nshared))
-		nic_rdma_run(nic);
-	if (nic_unlikely(many(nic)))
-		return take_of_many(nic, cq, out);
 	for (uint32_t left = n; left; left--, i++) {
 		if (i >= n)
 			i = 0;
@@ -178,9 +171,22 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken 
 			return len;
 		}
 	}
-	if (nic_unlikely(nic->nshared)) /* asked for just now, perhaps */
-		nic_rdma_run(nic);
 	return 0;
+}
+
+/* As pass, until there is a message to hand over.  Each link comes first in its turn. */
+static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
+{
+	uint32_t len;
+
+	if (nic_unlikely(nic->npending))
+		queues(nic);
+	if (nic_unlikely(nic->nshared))
+		nic_rdma_run(nic);
+	len = nic_unlikely(many(nic)) ? take_of_many(nic, cq, out) : take_of_few(nic, cq, out);
+	if (nic_unlikely(!len && nic->nshared)) /* asked for just now, perhaps */
+		nic_rdma_run(nic);
+	return len;
 }
 
 const struct nic_pipe nic_pipe_linear = { .name = "linear", .pass = pass, .take = take };
