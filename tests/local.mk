@@ -127,6 +127,7 @@ if HAVE_OMPI
 check_PROGRAMS += \
 	tests/mpi/anysource \
 	tests/mpi/collectives \
+	tests/mpi/connect \
 	tests/mpi/datatypes \
 	tests/mpi/flood \
 	tests/mpi/halo \
@@ -145,6 +146,8 @@ tests_mpi_anysource_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_anysource_LDADD = $(MPI_LIBS)
 tests_mpi_collectives_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_collectives_LDADD = $(MPI_LIBS)
+tests_mpi_connect_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_connect_LDADD = $(MPI_LIBS)
 tests_mpi_datatypes_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_datatypes_LDADD = $(MPI_LIBS)
 tests_mpi_flood_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
