@@ -48,6 +48,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
+	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/transfer \
