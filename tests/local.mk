@@ -126,6 +126,7 @@ EXTRA_DIST += \
 if HAVE_OMPI
 
 check_PROGRAMS += \
+	tests/mpi/allocmem \
 	tests/mpi/anysource \
 	tests/mpi/collectives \
 	tests/mpi/datatypes \
@@ -142,6 +143,8 @@ check_PROGRAMS += \
 	tests/mpi/stall \
 	tests/mpi/threads
 
+tests_mpi_allocmem_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_allocmem_LDADD = $(MPI_LIBS)
 tests_mpi_anysource_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_anysource_LDADD = $(MPI_LIBS)
 tests_mpi_collectives_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
