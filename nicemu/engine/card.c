@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -612,9 +613,20 @@ bool nic_card_writable(struct nic_card *card, const void *p, size_t len)
 	return false;
 }
 
+/* A quarter of the file system is left for what the NICs themselves need: without buffers nothing moves any more. */
+static bool leaves_room(const struct nic_card *card, size_t len)
+{
+	struct statvfs fs;
+
+	if (!card->file || fstatvfs(card->fd, &fs) < 0 || fs.f_bavail * fs.f_frsize >= len + fs.f_blocks * fs.f_frsize / 4)
+		return true;
+	nic_fail(NIC_RESOURCE, "the file system that holds the card would be left with less than a quarter of its room (%zu bytes wanted)", len);
+	return false;
+}
+
 bool nic_card_open_pages(struct nic_card *card, void *p, size_t len)
 {
-	if (!nic_card_reserve(card, p, len) || !nic_card_writable(card, p, len))
+	if (!leaves_room(card, len) || !nic_card_reserve(card, p, len) || !nic_card_writable(card, p, len))
 		return false;
 	madvise(p, len, MADV_DODUMP); /* the consumer's data belong into its core file */
 	return true;
