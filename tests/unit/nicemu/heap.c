@@ -347,6 +347,51 @@ static void unnoticed_deaths_are_found_in_need(void)
 	end_close(&here);
 }
 
+static int churner(void)
+{
+	void *p[8] = { NULL };
+	struct end e;
+
+	end_open(&e, device);
+	atomic_store(&kin_step[0], 1);
+	for (unsigned i = 0;; i++) {
+		void **at = &p[i * 5 % 8];
+
+		if (*at && nic_mem_free(e.nic, *at))
+			return 1;
+		*at = NULL;
+		if (nic_mem_alloc(e.nic, 1 + i * 7919 % (1 << 20), at))
+			return 2;
+		*(char *)*at = 1;
+	}
+}
+
+/* Wherever in alloc and free a process dies: what it had can be had again, and nobody else's is touched. */
+static void killed_at_any_time(void)
+{
+	uint8_t *mine;
+	void *all;
+
+	kin_clear();
+	end_open(&here, device);
+	REQUIRE(nic_mem_alloc(here.nic, LEN, (void **)&mine) == NIC_OK);
+	pattern(mine, LEN, 5);
+	for (int i = 0; i < 40; i++) {
+		pid_t child = kin_fork(churner);
+
+		CHECK(kin_await(NULL, 0, 1));
+		atomic_store(&kin_step[0], 0);
+		usleep(100 + i * 137 % 1500);
+		CHECK_EQ(kin_kill(child), -SIGKILL);
+	}
+	CHECK(is_pattern(mine, LEN, 5));
+	CHECK_EQ(nic_mem_free(here.nic, mine), NIC_OK);
+	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE - NIC_HEAP_GRANULE, &all), NIC_OK);
+	CHECK_EQ(nic_mem_free(here.nic, all), NIC_OK);
+	CHECK_EQ(granules_taken(here.nic), 0);
+	end_close(&here);
+}
+
 /* ---- machines with less -------------------------------------------------------------------------------------------- */
 
 static int without_address_space(void)
@@ -365,6 +410,9 @@ static int without_address_space(void)
 
 static void little_address_space_means_no_heap(void)
 {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("the sanitizer takes all the address space itself");
+#endif
 	CHECK_EQ(kin_wait(kin_fork(without_address_space)), 0);
 }
 
@@ -410,6 +458,7 @@ int main(void)
 	CASE(no_pointer_of_a_peer_leads_to_it);
 	CASE(the_dead_leave_nothing_behind);
 	CASE(unnoticed_deaths_are_found_in_need);
+	CASE(killed_at_any_time);
 	CASE(little_address_space_means_no_heap);
 	CASE(small_files_mean_no_heap);
 	CASE(a_file_will_do);
