@@ -6,9 +6,8 @@
  * asks for is one call of C-MPI each.  What it adds is memory for what C-MPI could not take at once, because Open MPI
  * retries only when some earlier operation completes (see frag.c).
  *
- *      component.c  life cycle, settings        pvar.c   MPI_T variables     common.h  with mtl_qnix: nic.c, param.c, tell.c
+ *      component.c  life cycle, settings        pvar.c   MPI_T variables     common.h  with mtl_qnix: nic.c, mpool.c, param.c, tell.c
  *      module.c     peers                       send.c   messages out (hot)  recv.c  messages in, progress (hot)
- *      mpool.c      MPI_Alloc_mem
  *      frag.c       descriptors, retries        rdma.c   put, get, memory    atomic.c                   loop.c  to itself
  */
 #ifndef BTL_QNIX_H
@@ -94,7 +93,6 @@ extern struct btl_qnix_module btl_qnix;
 struct btl_qnix_component {
 	mca_btl_base_component_3_0_0_t super;
 	bool implicit; /* offer the NIC to jobs that did not name it */
-	bool alloc_mem; /* memory of MPI_Alloc_mem comes from the card */
 };
 extern struct btl_qnix_component mca_btl_qnix_component;
 
@@ -118,10 +116,6 @@ void btl_qnix_pvar_register(void);
 
 /* See qnix_tell. */
 #define btl_qnix_tell(level, topic, ...) qnix_tell(QNIX_BTL, level, topic, __VA_ARGS__)
-
-/* mpool.c: between the two, MPI_Alloc_mem gets its memory from the card */
-void btl_qnix_mpool_enter(void);
-void btl_qnix_mpool_leave(void);
 
 /* module.c */
 int btl_qnix_add_procs(mca_btl_base_module_t *btl, size_t n, struct opal_proc_t **procs,

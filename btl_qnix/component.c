@@ -130,12 +130,7 @@ static int component_register(void)
 	                                "exclusivity they use it where Open MPI's shared memory does not lead",
 	                                MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
 	                                &mca_btl_qnix_component.implicit);
-	mca_btl_qnix_component.alloc_mem = true;
-	mca_base_component_var_register(component, "alloc_mem",
-	                                "Take the memory of MPI_Alloc_mem from the card, which all processes have mapped, so that "
-	                                "transfers between such buffers are plain copies; only in jobs whose list of BTLs names the NIC",
-	                                MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
-	                                &mca_btl_qnix_component.alloc_mem);
+	qnix_mpool_register(QNIX_BTL, component);
 	qnix_params_register(&params, component);
 	set_defaults(&btl_qnix.super);
 	return mca_btl_base_param_register(component, &btl_qnix.super);
@@ -259,8 +254,8 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
 		return NULL;
 	}
 	btl_qnix_pvar_register();
-	if (btl_qnix_is_named() && mca_btl_qnix_component.alloc_mem)
-		btl_qnix_mpool_enter();
+	if (btl_qnix_is_named())
+		qnix_mpool_enter(QNIX_BTL, btl_qnix.cmpi);
 	modules[0] = &btl_qnix.super;
 	*count = 1;
 	return modules;

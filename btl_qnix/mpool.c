@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_Alloc_mem from the NIC's card, where transfers are plain copies.  Open MPI asks its memory pools, each a component of
- * the framework mpool, and takes the one that bids most.  This pool enters the framework's list while the NIC is open and
- * leaves it before: so a job without the NIC has no such pool, and there is nothing to load or to choose.
+ * the framework mpool, and takes the one that bids most.  This pool is in the framework's list while a component that was
+ * asked for has the NIC open: so a job without the NIC has no such pool, and there is nothing to load or to choose.
  *
  * What the card has no room for, and what is to be aligned to more than a page, Open MPI takes from the C library, and
  * tells the two apart when it is freed.
  */
-#include "btl_qnix/btl_qnix.h"
+#include "btl_qnix/common.h"
 
 #include <string.h>
 
 #include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/mpool/base/base.h"
 #include "opal/mca/mpool/mpool.h"
 
 enum { BID = 60 /* the C library's pool bids 50 */, PAGE = 4096 };
+
+static bool wanted[QNIX_MTL + 1];
+static unsigned users;   /* bit per component */
+static struct cmpi *nic; /* theirs in common */
+static mca_base_component_list_item_t *item;
 
 static int query(const char *hints, int *priority, mca_mpool_base_module_t **module);
 static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags);
@@ -74,35 +80,53 @@ static void *pool_alloc(mca_mpool_base_module_t *mpool, size_t size, size_t alig
 	(void)flags;
 	if (align > PAGE)
 		return NULL;
-	if (cmpi_mem_alloc(btl_qnix.cmpi, size ? size : 1, &memory) == CMPI_OK)
+	if (cmpi_mem_alloc(nic, size ? size : 1, &memory) == CMPI_OK)
 		return memory;
-	btl_qnix_tell(5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
+	qnix_tell(users & 1u << QNIX_BTL ? QNIX_BTL : QNIX_MTL, 5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
 	return NULL;
 }
 
 static void pool_free(mca_mpool_base_module_t *mpool, void *memory)
 {
 	(void)mpool;
-	if (btl_qnix.cmpi)
-		cmpi_mem_free(btl_qnix.cmpi, memory);
+	if (nic)
+		cmpi_mem_free(nic, memory);
 }
 
-static mca_base_component_list_item_t *item;
-
-void btl_qnix_mpool_enter(void)
+void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to)
 {
-	item = OBJ_NEW(mca_base_component_list_item_t);
+	wanted[who] = true;
+	mca_base_component_var_register(to, "alloc_mem",
+	                                "Take the memory of MPI_Alloc_mem from the card, which all processes have mapped, so that "
+	                                "transfers between such buffers are plain copies; only in jobs whose list of components names the NIC",
+	                                MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &wanted[who]);
+}
+
+void qnix_mpool_enter(enum qnix_component who, struct cmpi *cmpi)
+{
+	if (!wanted[who])
+		return;
+	if (!users)
+		item = OBJ_NEW(mca_base_component_list_item_t);
 	if (!item)
 		return;
-	item->cli_component = &component.mpool_version;
-	opal_list_append(&opal_mpool_base_framework.framework_components, &item->super);
+	if (!users) {
+		item->cli_component = &component.mpool_version;
+		opal_list_append(&opal_mpool_base_framework.framework_components, &item->super);
+	}
+	nic = cmpi;
+	users |= 1u << who;
 }
 
-void btl_qnix_mpool_leave(void)
+void qnix_mpool_leave(enum qnix_component who)
 {
-	if (!item)
+	if (!(users & 1u << who))
+		return;
+	users &= ~(1u << who);
+	if (users)
 		return;
 	opal_list_remove_item(&opal_mpool_base_framework.framework_components, &item->super);
 	OBJ_RELEASE(item);
 	item = NULL;
+	nic = NULL;
 }

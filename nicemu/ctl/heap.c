@@ -119,14 +119,12 @@ static void drop(struct nic *nic, uint32_t at, uint32_t n)
 
 /* ---- the consumer's ---------------------------------------------------------------------------------------------- */
 
-int nic_mem_alloc(struct nic *nic, uint64_t len, void **out)
+static int allocate(struct nic *nic, uint64_t len, void **out)
 {
 	uint64_t pages = (len + NIC_PAGE - 1) & ~(uint64_t)(NIC_PAGE - 1);
 	uint32_t n, at = 0;
 	int err;
 
-	if (len == 0)
-		return nic_fail(NIC_PARAMETER, "memory of no length");
 	if (!nic_card_heap(nic->card))
 		return nic_fail(NIC_RESOURCE, "this process has no address space, or the card no permission (ulimit -v, -f), for the %llu MB of the heap",
 		                (unsigned long long)(NIC_HEAP_SIZE >> 20));
@@ -143,6 +141,14 @@ int nic_mem_alloc(struct nic *nic, uint64_t len, void **out)
 	nic_card_unlock(nic->card);
 	if (err == NIC_OK)
 		*out = granule(nic, at);
+	return err;
+}
+
+int nic_mem_alloc(struct nic *nic, uint64_t len, void **out)
+{
+	int err = len ? allocate(nic, len, out) : nic_fail(NIC_PARAMETER, "memory of no length");
+
+	nic_count(nic, no_heap, err == NIC_RESOURCE);
 	return err;
 }
 

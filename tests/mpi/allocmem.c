@@ -3,7 +3,7 @@
  * Memory of MPI_Alloc_mem: as buffer of messages at either end and both, allocated and freed in between, as memory of
  * windows, and in requests that no pool can meet.
  *
- * `allocmem shared` also wants it to lie in a shared mapping, as that of a NIC's card does.
+ * `allocmem shared` also wants it to lie in a shared mapping, as that of a NIC's card does, but for what no card holds.
  */
 #include "check.h"
 
@@ -123,16 +123,45 @@ static void run_many(void)
 	check_group("many at once");
 }
 
-/* More than there is address space for in any pool: the C library's turn; a page of it is touched. */
-static void run_huge(void)
+/* The counter of requests that the card could not meet, from where it stands now. */
+static bool watch(MPI_T_pvar_session *session, MPI_T_pvar_handle *handle)
 {
+	int level, index, count;
+
+	MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+	return MPI_T_pvar_session_create(session) == MPI_SUCCESS &&
+	       MPI_T_pvar_get_index("btl_qnix_no_heap", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS &&
+	       MPI_T_pvar_handle_alloc(*session, index, NULL, handle, &count) == MPI_SUCCESS;
+}
+
+static unsigned long long counted(MPI_T_pvar_session *session, MPI_T_pvar_handle *handle)
+{
+	unsigned long long value = 0;
+
+	MPI_T_pvar_read(*session, *handle, &value);
+	MPI_T_pvar_handle_free(*session, handle);
+	MPI_T_pvar_session_free(session);
+	return value;
+}
+
+/* More than there is address space for in any pool: the C library's turn; a page of it is touched. */
+static void run_huge(bool shared)
+{
+	MPI_T_pvar_session session;
+	MPI_T_pvar_handle handle;
+	bool watched = shared && watch(&session, &handle);
 	char *p = NULL;
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	if (MPI_Alloc_mem((MPI_Aint)40 << 30, MPI_INFO_NULL, &p) == MPI_SUCCESS) {
 		p[0] = 1;
+		CHECK(!shared || !is_shared(p), "40 GB in a shared mapping");
 		CHECK(MPI_Free_mem(p) == MPI_SUCCESS, "MPI_Free_mem");
 	}
+	if (shared)
+		CHECK(watched && counted(&session, &handle) == 1, "not counted");
+	if (shared)
+		MPI_T_finalize();
 	check_group("more than the card holds");
 }
 
@@ -175,13 +204,16 @@ static void run_window(void)
 
 int main(int argc, char **argv)
 {
+	bool shared;
+
 	check_init(&argc, &argv, "allocmem", 60);
-	if (argc > 1 && !strcmp(argv[1], "shared"))
+	shared = argc > 1 && !strcmp(argv[1], "shared");
+	if (shared)
 		run_mapping();
 	run_buffers();
 	run_churn();
 	run_many();
-	run_huge();
+	run_huge(shared);
 	run_window();
 	return check_done();
 }

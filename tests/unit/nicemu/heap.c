@@ -127,8 +127,10 @@ static void shortage_is_an_error(void)
 	CHECK(p == NULL);
 	CHECK_EQ(nic_mem_alloc(e.nic, NIC_HEAP_SIZE - NIC_HEAP_GRANULE, &big), NIC_OK);
 	CHECK_EQ(nic_mem_alloc(e.nic, 1, &rest), NIC_RESOURCE);
+	CHECK_EQ(counter(e.nic, "no_heap"), 3);
 	CHECK_EQ(nic_mem_free(e.nic, big), NIC_OK);
 	CHECK_EQ(nic_mem_alloc(e.nic, 1, &rest), NIC_OK);
+	CHECK_EQ(counter(e.nic, "no_heap"), 3);
 	CHECK_EQ(nic_mem_free(e.nic, (uint8_t *)rest + 1), NIC_PARAMETER);
 	CHECK_EQ(nic_mem_free(e.nic, &e), NIC_PARAMETER);
 	CHECK_EQ(nic_mem_free(e.nic, NULL), NIC_PARAMETER);
@@ -403,7 +405,7 @@ static int without_address_space(void)
 	if (setrlimit(RLIMIT_AS, &limit) < 0)
 		return 1;
 	end_open(&e, device);
-	if (nic_mem_alloc(e.nic, 100, &p) != NIC_RESOURCE || p)
+	if (nic_mem_alloc(e.nic, 100, &p) != NIC_RESOURCE || p || counter(e.nic, "no_heap") != 1)
 		return 2;
 	return nic_close(e.nic) == NIC_OK ? 0 : 3;
 }
