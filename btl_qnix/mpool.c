@@ -9,6 +9,8 @@
  */
 #include "btl_qnix/common.h"
 
+#include <dlfcn.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "opal/mca/base/base.h"
@@ -21,6 +23,7 @@ enum { BID = 60 /* the C library's pool bids 50 */, PAGE = 4096 };
 static bool wanted[QNIX_MTL + 1];
 static unsigned users;   /* bit per component */
 static struct cmpi *nic; /* theirs in common */
+static atomic_long blocks; /* that were not freed yet */
 static mca_base_component_list_item_t *item;
 
 static int query(const char *hints, int *priority, mca_mpool_base_module_t **module);
@@ -80,17 +83,31 @@ static void *pool_alloc(mca_mpool_base_module_t *mpool, size_t size, size_t alig
 	(void)flags;
 	if (align > PAGE)
 		return NULL;
-	if (cmpi_mem_alloc(nic, size ? size : 1, &memory) == CMPI_OK)
+	if (cmpi_mem_alloc(nic, size ? size : 1, &memory) == CMPI_OK) {
+		atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed); /* a count; it orders nothing */
 		return memory;
+	}
 	qnix_tell(users & 1u << QNIX_BTL ? QNIX_BTL : QNIX_MTL, 5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
 	return NULL;
 }
 
+/* Freed when the NIC is closed already, it stays: it is the process's own by then. */
 static void pool_free(mca_mpool_base_module_t *mpool, void *memory)
 {
 	(void)mpool;
-	if (nic)
-		cmpi_mem_free(nic, memory);
+	if (!nic)
+		return;
+	cmpi_mem_free(nic, memory);
+	atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
+}
+
+/* Open MPI's list of blocks outlives MPI_Finalize, and so must what its entries lead to: this object, when it is unloaded. */
+static void stay_loaded(void)
+{
+	Dl_info info;
+
+	if (atomic_load_explicit(&blocks, memory_order_relaxed) && dladdr(&pool, &info) && info.dli_fname)
+		dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to)
@@ -129,4 +146,5 @@ void qnix_mpool_leave(enum qnix_component who)
 	OBJ_RELEASE(item);
 	item = NULL;
 	nic = NULL;
+	stay_loaded();
 }

@@ -133,7 +133,10 @@ bool nic_mem_check(const struct nic *nic, uint64_t addr, uint64_t len, uint32_t 
  * reach.  A child of fork shares it with its parent.  NIC_RESOURCE: no room, no heap or no memory; nic_last_error tells.
  */
 int nic_mem_alloc(struct nic *nic, uint64_t len, void **out);
-/* NIC_PARAMETER: not the start of memory that this slot has allocated.  What is left at nic_close goes then. */
+/*
+ * NIC_PARAMETER: not the start of memory that this slot has allocated.  What is left at nic_close stays in place, as ordinary
+ * memory of this process for the rest of its life; but where the process has more handles of the card, it goes.
+ */
 int nic_mem_free(struct nic *nic, void *ptr);
 
 /*

@@ -108,11 +108,33 @@ static uint32_t extent(const struct nic *nic, uint32_t at)
  * A file system without room ends whoever touches a page that is not there, a peer that still copies for one: there, pages
  * are given back only when nobody can.
  */
-static void drop(struct nic *nic, uint32_t at, uint32_t n)
+static void give_back(struct nic *nic, uint32_t at, uint32_t n)
 {
-	nic_card_close_pages(nic->card, granule(nic, at), (uint64_t)n * NIC_HEAP_GRANULE);
 	if (!nic->nactive || !nic->map->hdr.file)
 		nic_card_discard(nic->card, granule(nic, at), (uint64_t)n * NIC_HEAP_GRANULE);
+}
+
+/* Out of the card, but not out of the process: in steps, so that not much is there twice. */
+static bool keep(struct nic *nic, uint32_t at, uint32_t n)
+{
+	enum { STEP = 256 };
+
+	for (uint32_t i = 0; i < n; i += STEP) {
+		uint32_t k = n - i < STEP ? n - i : STEP;
+
+		if (!nic_card_keep_pages(nic->card, granule(nic, at + i), (uint64_t)k * NIC_HEAP_GRANULE))
+			return false;
+		give_back(nic, at + i, k);
+	}
+	return true;
+}
+
+static void drop(struct nic *nic, uint32_t at, uint32_t n, bool leaving)
+{
+	if (!leaving || !keep(nic, at, n)) {
+		nic_card_close_pages(nic->card, granule(nic, at), (uint64_t)n * NIC_HEAP_GRANULE);
+		give_back(nic, at, n);
+	}
 	mark(nic, at, n, nic->nactive ? (nic->me + 1) | NIC_HEAP_KEPT : 0);
 	nic_count(nic, heap_granules, -(int64_t)n);
 }
@@ -134,7 +156,7 @@ static int allocate(struct nic *nic, uint64_t len, void **out)
 	if (err == NIC_OK) {
 		nic_count(nic, heap_granules, n);
 		if (!nic_card_open_pages(nic->card, granule(nic, at), pages)) {
-			drop(nic, at, n);
+			drop(nic, at, n, false);
 			err = NIC_RESOURCE;
 		}
 	}
@@ -163,7 +185,7 @@ int nic_mem_free(struct nic *nic, void *ptr)
 	nic_card_lock(nic->card);
 	n = extent(nic, at);
 	if (n)
-		drop(nic, at, n);
+		drop(nic, at, n, false);
 	nic_card_unlock(nic->card);
 	return n ? NIC_OK : NIC_PARAMETER;
 }
@@ -178,7 +200,7 @@ void nic_heap_release(struct nic *nic)
 	for (uint32_t at = 0, n; at < used(nic); at += n ? n : 1) {
 		n = extent(nic, at);
 		if (n)
-			drop(nic, at, n);
+			drop(nic, at, n, true);
 	}
 	nic_card_unlock(nic->card);
 }

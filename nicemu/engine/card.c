@@ -34,6 +34,12 @@
 
 enum { LOCK_BYTE = 0, HOLD_BYTE = 16 /* + slot */, OPEN_WAIT_MS = 20000 };
 
+struct kept {
+	struct kept *next;
+	uint8_t *p;
+	size_t len;
+};
+
 struct nic_card {
 	struct nic_card *next;
 	int refs;
@@ -44,6 +50,7 @@ struct nic_card {
 	struct nic_card_map *map;
 	size_t heap;      /* bytes mapped behind it and in the window: NIC_HEAP_SIZE or 0 */
 	uint8_t *window;
+	struct kept *kept; /* parts of it that are the process's own by now; ascending */
 	pthread_mutex_t lock;
 	_Atomic bool own[NIC_MAX_SLOTS]; /* slots held through this descriptor: its locks do not conflict with themselves */
 };
@@ -413,10 +420,25 @@ static bool advertise(struct nic_card *card)
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
 
+static void unmap(struct nic_card *card)
+{
+	uint8_t *from = (uint8_t *)card->map, *end = from + sizeof(struct nic_card_map) + card->heap;
+	struct kept *k;
+
+	while ((k = card->kept)) {
+		munmap(from, k->p - from);
+		from = k->p + k->len;
+		card->kept = k->next;
+		free(k);
+	}
+	if (from < end)
+		munmap(from, end - from);
+}
+
 static void discard(struct nic_card *card)
 {
 	if (card->map)
-		munmap(card->map, sizeof(struct nic_card_map) + card->heap);
+		unmap(card);
 	if (card->window)
 		munmap(card->window, card->heap);
 	if (card->fd >= 0)
@@ -624,9 +646,18 @@ static bool leaves_room(const struct nic_card *card, size_t len)
 	return false;
 }
 
+/* When a handle was opened while another, the last one, was being closed. */
+static bool meets_kept(const struct nic_card *card, const uint8_t *p, size_t len)
+{
+	for (const struct kept *k = card->kept; k; k = k->next)
+		if (p < k->p + k->len && k->p < p + len)
+			return nic_fail(NIC_RESOURCE, "where memory is free in the card this process has memory of its own") != NIC_OK;
+	return false;
+}
+
 bool nic_card_open_pages(struct nic_card *card, void *p, size_t len)
 {
-	if (!leaves_room(card, len) || !nic_card_reserve(card, p, len) || !nic_card_writable(card, p, len))
+	if (meets_kept(card, p, len) || !leaves_room(card, len) || !nic_card_reserve(card, p, len) || !nic_card_writable(card, p, len))
 		return false;
 	madvise(p, len, MADV_DODUMP); /* the consumer's data belong into its core file */
 	return true;
@@ -638,6 +669,62 @@ void nic_card_close_pages(struct nic_card *card, void *p, size_t len)
 	if (mprotect(p, len, PROT_NONE) < 0)
 		nic_log(NIC_LOG_WARN, "memory that was freed stays within reach: %s", strerror(errno));
 	madvise(p, len, MADV_DONTDUMP);
+}
+
+/* What the file has of it: all else reads as zero in fresh memory too. */
+static void copy_data(const struct nic_card *card, uint8_t *to, const uint8_t *p, size_t len)
+{
+	const off_t heap = sizeof(struct nic_card_map), start = p - (uint8_t *)card->map, end = start + (off_t)len;
+	off_t data, hole;
+
+	for (off_t at = start; at < end; at = hole) {
+		data = lseek(card->fd, at, SEEK_DATA);
+		if (data >= end || (data < 0 && errno == ENXIO))
+			return;
+		data = data < at ? at : data;
+		hole = lseek(card->fd, data, SEEK_HOLE);
+		hole = hole <= data || hole > end ? end : hole;
+		memcpy(to + (data - start), card->window + (data - heap), hole - data);
+	}
+}
+
+static bool note_kept(struct nic_card *card, uint8_t *p, size_t len)
+{
+	struct kept *k = malloc(sizeof(*k)), **at = &card->kept;
+
+	if (!k)
+		return false;
+	while (*at && (*at)->p < p)
+		at = &(*at)->next;
+	*k = (struct kept){ .next = *at, .p = p, .len = len };
+	*at = k;
+	return true;
+}
+
+static bool has_others(const struct nic_card *card)
+{
+	bool others;
+
+	pthread_mutex_lock(&cards_lock);
+	others = card->refs > 1;
+	pthread_mutex_unlock(&cards_lock);
+	return others;
+}
+
+bool nic_card_keep_pages(struct nic_card *card, void *p, size_t len)
+{
+	uint8_t *own;
+
+	if (has_others(card)) /* they may be given this place next */
+		return false;
+	own = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (own == MAP_FAILED)
+		return false;
+	copy_data(card, own, p, len);
+	if (mremap(own, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p)
+		return note_kept(card, p, len);
+	munmap(own, len);
+	return false;
 }
 
 void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len)

@@ -48,6 +48,11 @@ bool nic_card_writable(struct nic_card *card, const void *p, size_t len);
 /* Of the heap: makes [p, p + len), whole pages, the consumer's, or takes them away.  false: why is in nic_last_error. */
 bool nic_card_open_pages(struct nic_card *card, void *p, size_t len);
 void nic_card_close_pages(struct nic_card *card, void *p, size_t len);
+/*
+ * Makes them memory of this process alone, with what they hold, which stays when the card is closed.  For the last handle
+ * that closes it; false: not done, because there are others or no memory.
+ */
+bool nic_card_keep_pages(struct nic_card *card, void *p, size_t len);
 /* Writes a word of another slot on the control path, mapped writable or not. */
 void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len);
 

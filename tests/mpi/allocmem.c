@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory of MPI_Alloc_mem: as buffer of messages at either end and both, allocated and freed in between, as memory of
- * windows, and in requests that no pool can meet.
+ * windows, in requests that no pool can meet, and after MPI_Finalize, which it was not freed before.
  *
  * `allocmem shared` also wants it to lie in a shared mapping, as that of a NIC's card does, but for what no card holds.
  */
@@ -204,6 +204,7 @@ static void run_window(void)
 
 int main(int argc, char **argv)
 {
+	char *left;
 	bool shared;
 
 	check_init(&argc, &argv, "allocmem", 60);
@@ -215,5 +216,12 @@ int main(int argc, char **argv)
 	run_many();
 	run_huge(shared);
 	run_window();
-	return check_done();
+	left = allocate(BIGGEST);
+	check_fill(left, BIGGEST, 5);
+	if (check_done())
+		return 1;
+	if (check_differs(left, BIGGEST, 5) < 0)
+		return 0;
+	printf("FAIL allocmem: memory that was not freed has changed in MPI_Finalize\n");
+	return 1;
 }

@@ -4,11 +4,14 @@
  * RDMA to it is a plain copy that regions still rule; and no pointer of another process leads to it.
  */
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "nicemu/ctl/ctl.h"
 #include "tests/unit/nicemu/kin.h"
+
+enum { LEN = 300 * 1000 };
 
 static char device[48];
 
@@ -152,9 +155,58 @@ static void another_slot_cannot_free_it(void)
 	end_close(&b);
 }
 
-/* ---- RDMA ---------------------------------------------------------------------------------------------------------- */
+/* In steps inside, so the second is of several; of the last, most was never touched. */
+static void what_is_left_stays(void)
+{
+	enum { MANY = 40 << 20 };
+	const uint64_t vast = (uint64_t)1 << 30;
+	uint8_t *small, *gone, *large, *sparse;
+	struct end e;
 
-enum { LEN = 300 * 1000 };
+	end_open(&e, device);
+	REQUIRE(nic_mem_alloc(e.nic, 5000, (void **)&small) == NIC_OK && nic_mem_alloc(e.nic, 5000, (void **)&gone) == NIC_OK);
+	REQUIRE(nic_mem_alloc(e.nic, MANY, (void **)&large) == NIC_OK && nic_mem_alloc(e.nic, vast, (void **)&sparse) == NIC_OK);
+	pattern(small, 5000, 1);
+	pattern(large, MANY, 2);
+	sparse[vast / 2] = 3;
+	CHECK_EQ(nic_mem_free(e.nic, gone), NIC_OK);
+	end_close(&e);
+	CHECK(is_pattern(small, 5000, 1) && is_pattern(large, MANY, 2));
+	CHECK(!reachable(gone));
+	CHECK(sparse[0] == 0 && sparse[vast / 2] == 3 && sparse[vast - 1] == 0);
+	end_open(&e, device);
+	REQUIRE(nic_mem_alloc(e.nic, MANY, (void **)&gone) == NIC_OK);
+	memset(gone, 9, MANY);
+	pattern(large, MANY, 4);
+	end_close(&e);
+	CHECK(is_pattern(small, 5000, 1) && is_pattern(large, MANY, 4) && gone[MANY - 1] == 9);
+	munmap(small, 5000);
+	munmap(gone, MANY);
+	munmap(large, MANY);
+	munmap(sparse, vast);
+}
+
+/* Another handle may be given the same place. */
+static void what_is_left_goes_before_the_last_handle(void)
+{
+	uint8_t *first, *second;
+	struct end a, b;
+
+	end_open(&a, device);
+	end_open(&b, device);
+	REQUIRE(nic_mem_alloc(a.nic, LEN, (void **)&first) == NIC_OK);
+	pattern(first, LEN, 1);
+	end_close(&a);
+	CHECK(!reachable(first));
+	REQUIRE(nic_mem_alloc(b.nic, LEN, (void **)&second) == NIC_OK);
+	CHECK(second == first);
+	pattern(second, LEN, 2);
+	CHECK_EQ(nic_mem_free(b.nic, second), NIC_OK);
+	CHECK_EQ(granules_taken(b.nic), 0);
+	end_close(&b);
+}
+
+/* ---- RDMA ---------------------------------------------------------------------------------------------------------- */
 
 static uint32_t rdma(struct pair *p, uint16_t op, void *local, uint32_t lh, uint64_t remote, uint32_t rh, uint32_t len)
 {
@@ -346,6 +398,7 @@ static void unnoticed_deaths_are_found_in_need(void)
 	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_RESOURCE);
 	CHECK_EQ(kin_kill(child), -SIGKILL);
 	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_OK);
+	CHECK_EQ(nic_mem_free(here.nic, p), NIC_OK);
 	end_close(&here);
 }
 
@@ -439,6 +492,7 @@ static void a_file_will_do(void)
 {
 	CHECK_EQ(nic_param_set("memory", "file", "test"), NIC_OK);
 	extents_do_not_meet();
+	what_is_left_stays();
 	copies();
 	freed_under_a_link_it_stays();
 	CHECK_EQ(nic_param_set("memory", "auto", "test"), NIC_OK);
@@ -453,6 +507,8 @@ int main(void)
 	CASE(freed_memory_goes_back);
 	CASE(shortage_is_an_error);
 	CASE(another_slot_cannot_free_it);
+	CASE(what_is_left_stays);
+	CASE(what_is_left_goes_before_the_last_handle);
 	CASE(rdma_is_a_plain_copy);
 	CASE(it_needs_no_right_to_reach_the_peer);
 	CASE(regions_rule_it);
