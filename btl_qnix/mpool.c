@@ -51,7 +51,7 @@ static mca_mpool_base_component_t component = {
 		.mca_component_name = "qnix",
 		MCA_BASE_MAKE_VERSION(component, OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION, OPAL_RELEASE_VERSION),
 	},
-	.mpool_data = { MCA_BASE_METADATA_PARAM_NONE },
+	.mpool_data = { .param_field = MCA_BASE_METADATA_PARAM_NONE },
 	.mpool_query = query,
 };
 
