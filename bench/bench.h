@@ -29,6 +29,7 @@ struct bench_options {
 	int digits;
 	bool validate, real;
 	bool allocate;                      /* one-sided: MPI_Win_allocate */
+	bool alloc_mem;                     /* buffers from MPI_Alloc_mem */
 };
 
 struct bench;
@@ -56,7 +57,7 @@ struct bench {
 	long round;                         /* counts iterations, for data that change */
 	double spent;                       /* a step that times only a part of itself adds here */
 	bool part;                          /* steps do that */
-	char *out, *in;                     /* page-aligned, for the largest size or with -r a window of it */
+	char *out, *in;                     /* page-aligned unless by MPI_Alloc_mem, for the largest size or with -r a window of it */
 	MPI_Request *req;                   /* two for each message of a window */
 	MPI_Win win;                        /* of the one-sided benchmarks */
 	char *exposed;                      /* my part of it */
@@ -74,6 +75,7 @@ static inline void bench_usage(const char *program)
 		"  -W N          window: messages under way at once\n"
 		"  -c            validate: some untimed rounds with verified content, and a column that says Pass or Fail\n"
 		"  -r            real data: the sender writes every message anew, the receiver reads it, both are timed\n"
+		"  -a            buffers from MPI_Alloc_mem\n"
 		"  -w KIND       one-sided: create or allocate the window\n"
 		"  -d DIGITS     after the decimal point\n", program, BENCH_LARGE);
 }
@@ -102,7 +104,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 	int c;
 
 	opterr = speak;
-	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:crh")) != -1)
+	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acrh")) != -1)
 		switch (c) {
 		case 'm': bench_sizes(optarg, o); break;
 		case 'i': bench_pair(optarg, &o->iterations, &o->large_iterations); break;
@@ -111,6 +113,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 		case 'W': o->window = atoi(optarg); break;
 		case 'w': o->allocate = !strcmp(optarg, "allocate"); break;
 		case 'd': o->digits = atoi(optarg); break;
+		case 'a': o->alloc_mem = true; break;
 		case 'c': o->validate = true; break;
 		case 'r': o->real = true; break;
 		default:
@@ -183,17 +186,33 @@ static inline char *bench_slot(const struct bench *b, char *room, int message)
 	return room + (size_t)message % bench_slots(b, b->bytes) * b->bytes;
 }
 
-static inline char *bench_room(const struct bench *b)
+static inline char *bench_memory(const struct bench *b, size_t bytes)
 {
-	size_t bytes = b->o.real && b->o.window > 1 && b->o.max < (64u << 20) ? (64u << 20) : b->o.max;
-	char *p = aligned_alloc(4096, (bytes + 8192) & ~(size_t)4095);
+	char *p = NULL;
 
+	if (!b->o.alloc_mem)
+		p = aligned_alloc(4096, (bytes + 8192) & ~(size_t)4095);
+	else
+		MPI_Alloc_mem((MPI_Aint)bytes + 8192, MPI_INFO_NULL, &p);
 	if (!p) {
 		fprintf(stderr, "no memory for %zu bytes\n", bytes);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	memset(p, 1, bytes + 1);
 	return p;
+}
+
+static inline void bench_forget(const struct bench *b, char *p)
+{
+	if (b->o.alloc_mem)
+		MPI_Free_mem(p);
+	else
+		free(p);
+}
+
+static inline char *bench_room(const struct bench *b)
+{
+	return bench_memory(b, b->o.real && b->o.window > 1 && b->o.max < (64u << 20) ? (64u << 20) : b->o.max);
 }
 
 /* ---- the timed loop ---- */
@@ -255,7 +274,7 @@ static inline void bench_header(const struct bench *b)
 {
 	if (b->rank)
 		return;
-	printf("# qnix bench: %s%s\n", b->title, b->o.real ? ", real data" : "");
+	printf("# qnix bench: %s%s%s\n", b->title, b->o.real ? ", real data" : "", b->o.alloc_mem ? ", MPI_Alloc_mem" : "");
 	if (b->note[0])
 		printf("# %s\n", b->note);
 	if (b->no_sizes)
@@ -333,8 +352,8 @@ static inline int bench_run(struct bench *b, int argc, char **argv)
 	status = !bench_all_sizes(b);
 	if (b->end)
 		b->end(b);
-	free(b->out);
-	free(b->in);
+	bench_forget(b, b->out);
+	bench_forget(b, b->in);
 	free(b->req);
 	MPI_Finalize();
 	return status;
@@ -348,8 +367,7 @@ static inline void bench_window_open(struct bench *b)
 		MPI_Win_allocate((MPI_Aint)b->o.max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->exposed, &b->win);
 		memset(b->exposed, 1, b->o.max);
 	} else {
-		b->exposed = aligned_alloc(4096, (b->o.max + 4096) & ~(size_t)4095);
-		memset(b->exposed, 1, b->o.max);
+		b->exposed = bench_memory(b, b->o.max);
 		MPI_Win_create(b->exposed, (MPI_Aint)b->o.max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->win);
 	}
 	MPI_Win_lock_all(0, b->win);
@@ -362,7 +380,7 @@ static inline void bench_window_close(struct bench *b)
 	MPI_Win_unlock_all(b->win);
 	MPI_Win_free(&b->win);
 	if (!b->o.allocate)
-		free(b->exposed);
+		bench_forget(b, b->exposed);
 }
 
 /* Mean over all ranks, on rank 0: the figure of a collective. */

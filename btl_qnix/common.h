@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the components of this project have in common: the NIC, which they share, the parameters of the stack below, and how
- * the user is told something.  They live in one shared object that has a name for each of them, so there is one copy of all
+ * What the components of this project have in common: the NIC, which they share, its memory for MPI_Alloc_mem, the parameters
+ * of the stack below, and how the user is told something.  They live in one shared object that has a name for each of them, so there is one copy of all
  * this in a process.
  */
 #ifndef QNIX_COMMON_H
@@ -30,8 +30,15 @@ struct qnix_params {
 void qnix_params_register(struct qnix_params *params, const mca_base_component_t *component);
 void qnix_params_hand_down(const struct qnix_params *params);
 
-/* tell.c: level 0 is shown with the explanation `topic` of help-mpi-btl-qnix.txt, others at that framework's verbosity. */
+/* tell.c and mpool.c: on whose behalf */
 enum qnix_component { QNIX_BTL, QNIX_MTL };
+
+/* mpool.c: from a component's enter to its leave, MPI_Alloc_mem takes the memory of the card, unless its setting says no */
+void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to);
+void qnix_mpool_enter(enum qnix_component who, struct cmpi *cmpi);
+void qnix_mpool_leave(enum qnix_component who);
+
+/* tell.c: level 0 is shown with the explanation `topic` of help-mpi-btl-qnix.txt, others at that framework's verbosity. */
 void qnix_tell_init(void);
 void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -28,6 +28,7 @@
 #define BTL_QNIX_MODEX_GLOBAL PMIX_GLOBAL
 /* Our completions are remote ones; 5.0 wants to be told before osc/rdma uses a BTL without emulation. */
 #define BTL_QNIX_VERSION_FLAGS MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#define BTL_QNIX_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_1_0
 #else
 #include "opal/mca/pmix/pmix.h"
 #include "opal/threads/mutex.h"
@@ -35,6 +36,7 @@
 
 #define BTL_QNIX_MODEX_GLOBAL OPAL_PMIX_GLOBAL
 #define BTL_QNIX_VERSION_FLAGS 0
+#define BTL_QNIX_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_0_0
 #endif
 
 /*

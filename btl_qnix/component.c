@@ -130,6 +130,7 @@ static int component_register(void)
 	                                "exclusivity they use it where Open MPI's shared memory does not lead",
 	                                MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
 	                                &mca_btl_qnix_component.implicit);
+	qnix_mpool_register(QNIX_BTL, component);
 	qnix_params_register(&params, component);
 	set_defaults(&btl_qnix.super);
 	return mca_btl_base_param_register(component, &btl_qnix.super);
@@ -253,6 +254,8 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
 		return NULL;
 	}
 	btl_qnix_pvar_register();
+	if (btl_qnix_is_named())
+		qnix_mpool_enter(QNIX_BTL, btl_qnix.cmpi);
 	modules[0] = &btl_qnix.super;
 	*count = 1;
 	return modules;

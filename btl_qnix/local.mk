@@ -30,6 +30,7 @@ btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/frag.c \
 	btl_qnix/loop.c \
 	btl_qnix/module.c \
+	btl_qnix/mpool.c \
 	btl_qnix/nic.c \
 	btl_qnix/param.c \
 	btl_qnix/pvar.c \

@@ -198,6 +198,7 @@ int btl_qnix_finalize(mca_btl_base_module_t *btl)
 
 	(void)btl;
 	atomic_store_explicit(&btl_qnix.closing, true, memory_order_relaxed);
+	qnix_mpool_leave(QNIX_BTL);
 	btl_qnix.cmpi = NULL;
 	if (cmpi)
 		cmpi_unshare(cmpi, &btl_qnix);

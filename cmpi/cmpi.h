@@ -216,6 +216,14 @@ struct cmpi_reg {
 int cmpi_mem_register(struct cmpi *cmpi, void *base, size_t len, unsigned access, struct cmpi_reg **out);
 void cmpi_mem_deregister(struct cmpi *cmpi, struct cmpi_reg *reg);
 
+/*
+ * Memory in the NIC's card, page-aligned: transfers that peers start to and from it are plain copies.  Otherwise like any
+ * other, and other will do where there is none (CMPI_RESOURCE, explained by cmpi_last_error).  free: CMPI_PARAMETER when it
+ * is not the start of such memory.
+ */
+int cmpi_mem_alloc(struct cmpi *cmpi, size_t len, void **out);
+int cmpi_mem_free(struct cmpi *cmpi, void *memory);
+
 /* Runs when done; err is CMPI_OK or why not.  May run inside the call that starts the operation (then it returns CMPI_OK). */
 typedef void cmpi_done_fn(void *arg, int err);
 /* CMPI_AGAIN: nothing started.  `local` may be NULL when the range is to be registered on the way (cached).  Self peer allowed. */

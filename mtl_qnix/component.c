@@ -72,6 +72,7 @@ static int component_register(void)
 	                                "Priority of this component, and so of pml cm, when the list of MTLs names it; ob1 has 20",
 	                                MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY,
 	                                &mtl_qnix.priority);
+	qnix_mpool_register(QNIX_MTL, &mca_mtl_qnix_component.mtl_version);
 	qnix_params_register(&params, &mca_mtl_qnix_component.mtl_version);
 	return OMPI_SUCCESS;
 }
@@ -130,6 +131,7 @@ static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool 
 		return NULL;
 	}
 	opal_progress_register(mtl_qnix_progress);
+	qnix_mpool_enter(QNIX_MTL, mtl_qnix.cmpi);
 	return &mtl_qnix.super;
 }
 
@@ -138,6 +140,7 @@ static int finalize(struct mca_mtl_base_module_t *mtl)
 	(void)mtl;
 	atomic_store_explicit(&mtl_qnix.closing, true, memory_order_relaxed);
 	opal_progress_unregister(mtl_qnix_progress);
+	qnix_mpool_leave(QNIX_MTL);
 	cmpi_unshare(mtl_qnix.cmpi, &mtl_qnix);
 	mtl_qnix.cmpi = NULL;
 	mtl_qnix_peers_free();

@@ -30,6 +30,7 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/ctl/conn.c \
 	nicemu/ctl/ctl.h \
 	nicemu/ctl/driver.c \
+	nicemu/ctl/heap.c \
 	nicemu/ctl/mem.c \
 	nicemu/ctl/rdma.c \
 	nicemu/ctl/rx.c \

@@ -126,6 +126,20 @@ int nic_mem_set(struct nic *nic, uint64_t addr, uint32_t handle, const struct ni
 bool nic_mem_check(const struct nic *nic, uint64_t addr, uint64_t len, uint32_t handle, uint32_t ptag);
 
 /*
+ * Memory in the card: every process of the host has it mapped, so that RDMA to and from it is a plain copy at both ends,
+ * without a system call, whether or not the system allows copies between processes.  What may be done to it remotely is
+ * still a matter of regions, tags and VIs, and it must be registered like any other memory.  Only this slot's process has it
+ * within reach of its pointers.  Contents are undefined; aligned to a page, and followed by at least one page that is out of
+ * reach.  A child of fork shares it with its parent.  NIC_RESOURCE: no room, no heap or no memory; nic_last_error tells.
+ */
+int nic_mem_alloc(struct nic *nic, uint64_t len, void **out);
+/*
+ * NIC_PARAMETER: not the start of memory that this slot has allocated.  What is left at nic_close stays in place, as ordinary
+ * memory of this process for the rest of its life; but where the process has more handles of the card, it goes.
+ */
+int nic_mem_free(struct nic *nic, void *ptr);
+
+/*
  * Payload buffers.  A message above NIC_INLINE_MAX bytes travels in a buffer of the card's pool, NIC_BUFFER_SIZE bytes,
  * 64-byte aligned, that changes hands from the sender to the receiver.  The consumer may take part:
  *  - take/give: own a buffer, fill it, read it.  A buffer not given back or sent is the consumer's until nic_close.

@@ -48,6 +48,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
+	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/transfer \
@@ -125,6 +126,7 @@ EXTRA_DIST += \
 if HAVE_OMPI
 
 check_PROGRAMS += \
+	tests/mpi/allocmem \
 	tests/mpi/anysource \
 	tests/mpi/collectives \
 	tests/mpi/connect \
@@ -142,6 +144,8 @@ check_PROGRAMS += \
 	tests/mpi/stall \
 	tests/mpi/threads
 
+tests_mpi_allocmem_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_allocmem_LDADD = $(MPI_LIBS)
 tests_mpi_anysource_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_anysource_LDADD = $(MPI_LIBS)
 tests_mpi_collectives_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

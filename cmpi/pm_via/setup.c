@@ -275,6 +275,30 @@ int cmpi_close(struct cmpi *c)
 	return CMPI_OK;
 }
 
+int cmpi_mem_alloc(struct cmpi *c, size_t len, void **out)
+{
+	VIP_RETURN r;
+
+	via_lock(c);
+	r = VipxAllocMemory(c->nic, len, out);
+	via_unlock(c);
+	if (r == VIP_SUCCESS)
+		return CMPI_OK;
+	via_set_error("%s", VipxLastError());
+	return r == VIP_ERROR_RESOURCE ? CMPI_RESOURCE : CMPI_PARAMETER;
+}
+
+/* A registration of it that is still cached does no harm: as with other memory, whoever has its key may use it until then. */
+int cmpi_mem_free(struct cmpi *c, void *memory)
+{
+	VIP_RETURN r;
+
+	via_lock(c);
+	r = VipxFreeMemory(c->nic, memory);
+	via_unlock(c);
+	return r == VIP_SUCCESS ? CMPI_OK : CMPI_PARAMETER;
+}
+
 int cmpi_address(const struct cmpi *c, uint8_t blob[CMPI_ADDR_MAX], size_t *len)
 {
 	memcpy(blob, &c->address, sizeof(c->address));

@@ -109,6 +109,12 @@ void nic_conn_settle(struct nic *nic, uint32_t vi); /* pending, and data has com
 void nic_conn_withdraw(struct nic *nic, uint32_t vi);
 void nic_conn_forget(struct nic *nic); /* withdraws everything this slot has in the connection tables */
 
+void nic_driver_reap(struct nic *nic); /* takes heap memory from the dead; the card lock is held */
+
+/* heap.c */
+void nic_heap_release(struct nic *nic);               /* all that this slot has; recovered when nobody has a link with it */
+void nic_heap_recover(struct nic *nic, uint32_t slot); /* the card lock is held; nobody has a link with that slot */
+
 /* mem.c */
 bool nic_remote_check(const struct nic_slot *peer, uint32_t vi, uint64_t addr, uint64_t len, uint32_t handle, uint32_t need);
 uint32_t nic_ptag_users(const struct nic *nic, uint32_t ptag);

@@ -64,6 +64,7 @@ static void clean_slot(struct nic *nic, uint32_t me)
 	if (nic_load_relaxed(&slot->epoch) == 0) /* never used: all zero; under the card lock */
 		return;
 	nic_buffer_recover(nic, me);
+	nic_heap_recover(nic, me);
 	memset(slot->rx_pos, 0, sizeof(slot->rx_pos));
 	nic_store_relaxed(&slot->vis, 0); /* these two, and what follows, are published by the release of state */
 	nic_store_relaxed(&slot->regions, 0);
@@ -102,6 +103,7 @@ static void describe(struct nic *nic)
 	slot->probe_addr = (uintptr_t)&nic->probe_word;
 	slot->probe_word = nic->probe_word;
 	slot->map_base = (uintptr_t)nic->map;
+	slot->heap = nic_card_heap(nic->card) ? NIC_HEAP_SIZE : 0;
 	read_command(slot->command, sizeof(slot->command));
 	nic_store_relaxed(&slot->pid, (int32_t)getpid()); /* published by the release of state */
 	nic_counters_init(slot);
@@ -274,6 +276,15 @@ struct nic_link *nic_driver_link(struct nic *nic, uint32_t peer, uint32_t epoch)
 	return link;
 }
 
+void nic_driver_reap(struct nic *nic)
+{
+	uint32_t used = slots_used(nic);
+
+	for (uint32_t i = 0; i < used; i++)
+		if (!nic_card_held(nic->card, i) && !linked_by_others(nic, i, used))
+			nic_heap_recover(nic, i);
+}
+
 /* ---- death ------------------------------------------------------------------------------------------------------- */
 
 static void link_lost(struct nic *nic, struct nic_link *link)
@@ -288,6 +299,10 @@ static void link_lost(struct nic *nic, struct nic_link *link)
 			nic_vi_lost(nic, vi);
 	}
 	link_drop(nic, link);
+	if (nic_card_trylock(nic->card)) { /* if not now, when memory is short */
+		nic_driver_reap(nic);
+		nic_card_unlock(nic->card);
+	}
 }
 
 static void look_after(struct nic *nic, struct nic_link *link)
@@ -332,6 +347,7 @@ void nic_driver_deregister(struct nic *nic)
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		nic_rx_drain(nic, nic->active[i]); /* for the buffers; there is no connection any more */
 	nic_buffer_release(nic);
+	nic_heap_release(nic);
 	nic_card_lock(nic->card);
 	while (nic->nactive)
 		link_drop(nic, nic->active[0]);

@@ -164,6 +164,8 @@ static uint32_t stream_limit(const struct nic_link *link)
 
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
+	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
+		return ALONE;
 	if (!link->cma)
 		return STREAM;
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
@@ -371,7 +373,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (e->done == 0 && w->total &&
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
 		return rdma_refused(nic, ctx, e, w);
-	if (!link->cma)
+	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
 	if (w->total && !pieces(nic, ctx, w, 0, w->total, local))
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);

@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,12 @@
 
 enum { LOCK_BYTE = 0, HOLD_BYTE = 16 /* + slot */, OPEN_WAIT_MS = 20000 };
 
+struct kept {
+	struct kept *next;
+	uint8_t *p;
+	size_t len;
+};
+
 struct nic_card {
 	struct nic_card *next;
 	int refs;
@@ -41,6 +48,9 @@ struct nic_card {
 	bool file;
 	char device[NIC_DEVICE_MAX];
 	struct nic_card_map *map;
+	size_t heap;      /* bytes mapped behind it and in the window: NIC_HEAP_SIZE or 0 */
+	uint8_t *window;
+	struct kept *kept; /* parts of it that are the process's own by now; ascending */
 	pthread_mutex_t lock;
 	_Atomic bool own[NIC_MAX_SLOTS]; /* slots held through this descriptor: its locks do not conflict with themselves */
 };
@@ -188,15 +198,28 @@ static int file_memory(void)
 	return -1;
 }
 
-static bool file_size_allowed(void)
+static bool size_allowed(uint64_t size)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur >= sizeof(struct nic_card_map))
+	return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur >= size;
+}
+
+static bool file_size_allowed(void)
+{
+	if (size_allowed(sizeof(struct nic_card_map)))
 		return true;
 	nic_fail(NIC_SYSTEM, "the limit on file sizes (ulimit -f) is below the size of the card, %zu MB; almost none of it is ever used",
 	         sizeof(struct nic_card_map) >> 20);
 	return false;
+}
+
+/* The heap only where so large a file may be: a limit that is passed would end the process. */
+static bool set_size(int fd)
+{
+	const uint64_t all = sizeof(struct nic_card_map) + NIC_HEAP_SIZE;
+
+	return (size_allowed(all) && ftruncate(fd, all) == 0) || ftruncate(fd, sizeof(struct nic_card_map)) == 0;
 }
 
 static int new_memory(bool *file)
@@ -212,27 +235,57 @@ static int new_memory(bool *file)
 	}
 	if (*file)
 		fd = file_memory();
-	if (fd >= 0 && ftruncate(fd, sizeof(struct nic_card_map)) < 0) {
+	if (fd >= 0 && !set_size(fd)) {
 		close(fd);
 		fd = -1;
 	}
 	return fd;
 }
 
+/* A card of this build has one of two sizes. */
+static bool has_heap(const struct nic_card *card)
+{
+	struct stat st;
+
+	return fstat(card->fd, &st) == 0 && st.st_size == (off_t)(sizeof(struct nic_card_map) + NIC_HEAP_SIZE);
+}
+
+/* The card and what is behind it in one piece, so that the owner's addresses tell peers where in the heap something is. */
+static void *map_all(struct nic_card *card)
+{
+	const size_t size = sizeof(struct nic_card_map), heap = has_heap(card) ? NIC_HEAP_SIZE : 0;
+	uint8_t *p = heap ? mmap(NULL, size + heap, PROT_NONE, MAP_SHARED | MAP_NORESERVE, card->fd, 0) : MAP_FAILED;
+
+	if (p != MAP_FAILED) {
+		void *window = mmap(NULL, heap, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, card->fd, size);
+
+		if (window != MAP_FAILED && mprotect(p, size, PROT_READ) == 0) {
+			madvise(window, heap, MADV_DONTDUMP);
+			card->window = window;
+			card->heap = heap;
+			return p;
+		}
+		if (window != MAP_FAILED)
+			munmap(window, heap);
+		munmap(p, size + heap);
+	}
+	return mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, card->fd, 0);
+}
+
 static bool map_card(struct nic_card *card)
 {
-	void *p = mmap(NULL, sizeof(struct nic_card_map), PROT_READ, MAP_SHARED | MAP_NORESERVE, card->fd, 0);
+	void *p = map_all(card);
 
 	if (p == MAP_FAILED) {
 		nic_fail(NIC_SYSTEM, "cannot map the card (%zu MB of address space): %s", sizeof(struct nic_card_map) >> 20, strerror(errno));
 		return false;
 	}
-	madvise(p, sizeof(struct nic_card_map), MADV_DONTDUMP);
+	madvise(p, sizeof(struct nic_card_map) + card->heap, MADV_DONTDUMP);
 	card->map = p;
 	card->file = card->file || card->map->hdr.file;
 	return nic_card_writable(card, &card->map->hdr, sizeof(card->map->hdr)) &&
 	       nic_card_writable(card, card->map->bell, sizeof(card->map->bell)) &&
-	       nic_card_writable(card, &card->map->pool, sizeof(card->map->pool) + sizeof(card->map->buffer));
+	       nic_card_writable(card, &card->map->pool, sizeof(struct nic_card_map) - offsetof(struct nic_card_map, pool));
 }
 
 static bool create(struct nic_card *card)
@@ -250,13 +303,14 @@ static bool create(struct nic_card *card)
 	}
 	if (!map_card(card) || !nic_card_reserve(card, card->map, sizeof(struct nic_card_hdr)) ||
 	    !nic_card_reserve(card, card->map->bell, sizeof(card->map->bell)) ||
-	    !nic_card_reserve(card, &card->map->pool, sizeof(card->map->pool)))
+	    !nic_card_reserve(card, &card->map->pool, sizeof(card->map->pool)) ||
+	    !nic_card_reserve(card, &card->map->heap, offsetof(struct nic_heap, granule)))
 		return false;
 	hdr = &card->map->hdr;
 	hdr->version = NIC_CARD_VERSION;
 	hdr->header_size = sizeof(*hdr);
 	hdr->layout = nic_card_layout();
-	hdr->total = sizeof(struct nic_card_map);
+	hdr->total = sizeof(struct nic_card_map) + card->heap;
 	hdr->file = card->file;
 	if (getrandom(&hdr->uuid, sizeof(hdr->uuid), GRND_NONBLOCK) != sizeof(hdr->uuid))
 		hdr->uuid = ((uint64_t)getpid() << 32) ^ (uint64_t)time(NULL) ^ (uintptr_t)hdr;
@@ -287,7 +341,8 @@ static bool plausible(int fd, const struct advert *ad, bool *other_build)
 		return false;
 	if (nic_load_relaxed(&hdr.magic) != NIC_CARD_MAGIC || hdr.uuid != ad->uuid) /* a private copy */
 		return false;
-	*other_build = hdr.layout != nic_card_layout() || st.st_size != (off_t)sizeof(struct nic_card_map);
+	*other_build = hdr.layout != nic_card_layout() || (st.st_size != (off_t)sizeof(struct nic_card_map) &&
+	                                                   st.st_size != (off_t)(sizeof(struct nic_card_map) + NIC_HEAP_SIZE));
 	return !*other_build;
 }
 
@@ -365,10 +420,27 @@ static bool advertise(struct nic_card *card)
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
 
+static void unmap(struct nic_card *card)
+{
+	uint8_t *from = (uint8_t *)card->map, *end = from + sizeof(struct nic_card_map) + card->heap;
+	struct kept *k;
+
+	while ((k = card->kept)) {
+		munmap(from, k->p - from);
+		from = k->p + k->len;
+		card->kept = k->next;
+		free(k);
+	}
+	if (from < end)
+		munmap(from, end - from);
+}
+
 static void discard(struct nic_card *card)
 {
 	if (card->map)
-		munmap(card->map, sizeof(struct nic_card_map));
+		unmap(card);
+	if (card->window)
+		munmap(card->window, card->heap);
 	if (card->fd >= 0)
 		close(card->fd);
 	if (card->lock_fd >= 0)
@@ -469,6 +541,16 @@ struct nic_card_map *nic_card_map(const struct nic_card *card)
 	return card->map;
 }
 
+uint8_t *nic_card_heap(const struct nic_card *card)
+{
+	return card->heap ? (uint8_t *)(card->map + 1) : NULL;
+}
+
+uint8_t *nic_card_window(const struct nic_card *card)
+{
+	return card->window;
+}
+
 const char *nic_card_memory(const struct nic_card *card)
 {
 	return card->file ? "file" : "memfd";
@@ -553,6 +635,98 @@ bool nic_card_writable(struct nic_card *card, const void *p, size_t len)
 	return false;
 }
 
+/* A quarter of the file system is left for what the NICs themselves need: without buffers nothing moves any more. */
+static bool leaves_room(const struct nic_card *card, size_t len)
+{
+	struct statvfs fs;
+
+	if (!card->file || fstatvfs(card->fd, &fs) < 0 || fs.f_bavail * fs.f_frsize >= len + fs.f_blocks * fs.f_frsize / 4)
+		return true;
+	nic_fail(NIC_RESOURCE, "the file system that holds the card would be left with less than a quarter of its room (%zu bytes wanted)", len);
+	return false;
+}
+
+/* When a handle was opened while another, the last one, was being closed. */
+static bool meets_kept(const struct nic_card *card, const uint8_t *p, size_t len)
+{
+	for (const struct kept *k = card->kept; k; k = k->next)
+		if (p < k->p + k->len && k->p < p + len)
+			return nic_fail(NIC_RESOURCE, "where memory is free in the card this process has memory of its own") != NIC_OK;
+	return false;
+}
+
+bool nic_card_open_pages(struct nic_card *card, void *p, size_t len)
+{
+	if (meets_kept(card, p, len) || !leaves_room(card, len) || !nic_card_reserve(card, p, len) || !nic_card_writable(card, p, len))
+		return false;
+	madvise(p, len, MADV_DODUMP); /* the consumer's data belong into its core file */
+	return true;
+}
+
+void nic_card_close_pages(struct nic_card *card, void *p, size_t len)
+{
+	(void)card;
+	if (mprotect(p, len, PROT_NONE) < 0)
+		nic_log(NIC_LOG_WARN, "memory that was freed stays within reach: %s", strerror(errno));
+	madvise(p, len, MADV_DONTDUMP);
+}
+
+/* What the file has of it: all else reads as zero in fresh memory too. */
+static void copy_data(const struct nic_card *card, uint8_t *to, const uint8_t *p, size_t len)
+{
+	const off_t heap = sizeof(struct nic_card_map), start = p - (uint8_t *)card->map, end = start + (off_t)len;
+	off_t data, hole;
+
+	for (off_t at = start; at < end; at = hole) {
+		data = lseek(card->fd, at, SEEK_DATA);
+		if (data >= end || (data < 0 && errno == ENXIO))
+			return;
+		data = data < at ? at : data;
+		hole = lseek(card->fd, data, SEEK_HOLE);
+		hole = hole <= data || hole > end ? end : hole;
+		memcpy(to + (data - start), card->window + (data - heap), hole - data);
+	}
+}
+
+static bool note_kept(struct nic_card *card, uint8_t *p, size_t len)
+{
+	struct kept *k = malloc(sizeof(*k)), **at = &card->kept;
+
+	if (!k)
+		return false;
+	while (*at && (*at)->p < p)
+		at = &(*at)->next;
+	*k = (struct kept){ .next = *at, .p = p, .len = len };
+	*at = k;
+	return true;
+}
+
+static bool has_others(const struct nic_card *card)
+{
+	bool others;
+
+	pthread_mutex_lock(&cards_lock);
+	others = card->refs > 1;
+	pthread_mutex_unlock(&cards_lock);
+	return others;
+}
+
+bool nic_card_keep_pages(struct nic_card *card, void *p, size_t len)
+{
+	uint8_t *own;
+
+	if (has_others(card)) /* they may be given this place next */
+		return false;
+	own = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (own == MAP_FAILED)
+		return false;
+	copy_data(card, own, p, len);
+	if (mremap(own, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p)
+		return note_kept(card, p, len);
+	munmap(own, len);
+	return false;
+}
+
 void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len)
 {
 	if (pwrite(card->fd, from, len, (const char *)p - (const char *)card->map) != (ssize_t)len)
@@ -569,6 +743,13 @@ bool nic_card_reserve(struct nic_card *card, const void *p, size_t len)
 	if (err)
 		nic_fail(NIC_RESOURCE, "the file system that holds the card is full (%zu bytes wanted): %s", len, strerror(err));
 	return err == 0;
+}
+
+void nic_card_discard(struct nic_card *card, void *p, size_t len)
+{
+	/* Where it cannot be done the memory stays the card's, for the next that asks for some. */
+	if (fallocate(card->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (char *)p - (char *)card->map, len) < 0)
+		nic_log(NIC_LOG_DEBUG, "memory cannot be given back: %s", strerror(errno));
 }
 
 void nic_card_zero(struct nic_card *card, void *p, size_t len)

@@ -20,6 +20,14 @@ struct nic_card_map *nic_card_map(const struct nic_card *card);
 const char *nic_card_memory(const struct nic_card *card); /* "memfd" or "file" */
 
 /*
+ * The heap is mapped twice.  Behind the card's map it is out of reach but for the extents of this process's own slots
+ * (nic_card_open_pages): those are what the consumer has pointers to.  The window, at an address that nothing else is near,
+ * is readable and writable throughout, for the DMA engine alone.  NULL: this card, or this process, has no heap.
+ */
+uint8_t *nic_card_heap(const struct nic_card *card);
+uint8_t *nic_card_window(const struct nic_card *card);
+
+/*
  * The card lock: short control-path sections that change more than one word.  Excludes other processes and other threads;
  * released by the kernel when its holder dies, so what it guards must make sense at every instruction.
  */
@@ -37,11 +45,21 @@ bool nic_card_held(const struct nic_card *card, uint32_t slot); /* by anybody, t
  * slots the rings to them and their connection tables.  Lets it write the pages of [p, p + len).
  */
 bool nic_card_writable(struct nic_card *card, const void *p, size_t len);
+/* Of the heap: makes [p, p + len), whole pages, the consumer's, or takes them away.  false: why is in nic_last_error. */
+bool nic_card_open_pages(struct nic_card *card, void *p, size_t len);
+void nic_card_close_pages(struct nic_card *card, void *p, size_t len);
+/*
+ * Makes them memory of this process alone, with what they hold, which stays when the card is closed.  For the last handle
+ * that closes it; false: not done, because there are others or no memory.
+ */
+bool nic_card_keep_pages(struct nic_card *card, void *p, size_t len);
 /* Writes a word of another slot on the control path, mapped writable or not. */
 void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len);
 
 /* Makes sure that the pages behind [p, p + len) exist.  False: no memory left (a full tmpfs), and why in nic_last_error. */
 bool nic_card_reserve(struct nic_card *card, const void *p, size_t len);
+/* Gives the memory behind [p, p + len), whole pages, back to the system where that can be done; what they hold then is not said. */
+void nic_card_discard(struct nic_card *card, void *p, size_t len);
 /* Gives the pages behind [p, p + len) back; they read as zero then. */
 void nic_card_zero(struct nic_card *card, void *p, size_t len);
 

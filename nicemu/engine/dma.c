@@ -70,6 +70,8 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 
 	link->cma = nic->cma && process_vm_readv(link->pid, &local, 1, &remote, 1, 0) == sizeof(word) &&
 	            word == link->slot->probe_word;
+	link->heap = link->slot->heap ? nic_card_window(nic->card) : NULL;
+	link->plain = &nic->counter[NIC_C_bytes_plain];
 	if (link->cma)
 		tune(nic, link);
 }
@@ -142,6 +144,8 @@ static uint8_t *in_card(struct nic_link *link, uint64_t remote, size_t len)
 	uint64_t off = remote - peer->map_base;
 	uint8_t *base = (uint8_t *)peer - offsetof(struct nic_card_map, slot) - (size_t)link->peer * sizeof(struct nic_slot);
 
+	if (link->heap && off - sizeof(struct nic_card_map) < NIC_HEAP_SIZE)
+		return len <= sizeof(struct nic_card_map) + NIC_HEAP_SIZE - off ? link->heap + (off - sizeof(struct nic_card_map)) : NULL;
 	if (off < offsetof(struct nic_card_map, buffer) || off >= sizeof(struct nic_card_map) || len > sizeof(struct nic_card_map) - off)
 		return NULL;
 	return base + off;
@@ -165,7 +169,13 @@ static enum nic_dma move(struct nic_link *link, const struct iovec *local, unsig
 	if (!at)
 		return transfer(link, local, n, remote, len, write);
 	plain(local, n, at, len, write);
+	*link->plain += len;
 	return NIC_DMA_OK;
+}
+
+bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len)
+{
+	return in_card(link, remote, len) != NULL;
 }
 
 enum nic_dma nic_dma_read(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len)

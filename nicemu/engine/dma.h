@@ -18,6 +18,8 @@ enum nic_dma { NIC_DMA_OK, NIC_DMA_FAULT /* an address is not mapped */, NIC_DMA
 void nic_dma_probe(struct nic *nic, struct nic_link *link);
 /* Copies len bytes between local pieces and one range of the peer. */
 enum nic_dma nic_dma_read(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
+/* Is that range of the peer in the card, and so a plain copy away?  Then no right to reach the peer's memory is needed. */
+bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
 /*
  * Waits until the peer is through with the copy that it has claimed, or dead, or for ten seconds.  That is the time of one
  * copy, or until the peer runs again; for when a descriptor is flushed, never on the way of data.

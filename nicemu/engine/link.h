@@ -65,6 +65,8 @@ struct nic_link {
 	bool resync;                      /* waiting disconnects did not fit: the peer must look for itself */
 	struct nic_slot *slot;            /* the peer's area */
 	_Atomic uint32_t *bell;           /* the peer's doorbell */
+	uint8_t *heap;                    /* window on the card's heap, if both have it (engine/card.h) */
+	uint64_t *plain;                  /* counts bytes that were copied plainly */
 	uint32_t patience;                /* looks that a short message spends on a full ring */
 	uint64_t *bells;                  /* counter of the times this side rang */
 	uint32_t sys_head, sys_tail;

@@ -2,8 +2,9 @@
 /*
  * The card: everything that the processes of one host share, as one sparse mapping.  Pages are used only when touched.
  *
- *   header | doorbells | slot 0 | slot 1 | … | pool state | pool buffers
+ *   header | doorbells | slot 0 | slot 1 | … | pool state | heap state | pool buffers | heap
  *
+ * The heap is behind struct nic_card_map: a process that has no address space for it maps the card without.
  * Offsets, never pointers; every index that comes out of it is masked or checked after it was copied.
  */
 #ifndef NIC_MEM_CARD_H
@@ -27,7 +28,10 @@ enum {
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
 	NIC_CPU_WORDS = 16, /* sets of processors: up to 1024 of them */
+	NIC_HEAP_GRANULE = 64 * 1024,   /* memory for the consumer is given out in these; pages of it take memory when touched */
+	NIC_HEAP_GRANULES = 512 * 1024, /* 32 GiB of address space */
 };
+#define NIC_HEAP_SIZE ((uint64_t)NIC_HEAP_GRANULE * NIC_HEAP_GRANULES)
 
 enum nic_slot_state { NIC_SLOT_FREE, NIC_SLOT_SETUP, NIC_SLOT_LIVE, NIC_SLOT_DEAD };
 
@@ -41,6 +45,7 @@ struct nic_slot {
 	uint64_t probe_addr;                 /* address of probe_word in the owner's private memory, for trying cross-memory attach */
 	uint64_t probe_word;
 	uint64_t map_base;                   /* where the owner mapped the card */
+	uint64_t heap;                       /* bytes of the heap that it mapped behind it: all or 0 */
 	char command[32];
 	_Atomic uint32_t fenced;             /* 1: the owner's threads take part in the barrier of a sleeper (engine/wait.c) */
 	_Atomic uint64_t cpus[NIC_CPU_WORDS]; /* processors that the owner may use; all 0: not known */
@@ -79,11 +84,22 @@ struct nic_pool {
 	uint32_t free[NIC_POOL_BUFFERS];
 };
 
+/*
+ * Who has which granule of the heap; changed under the card lock only.  An extent is a run of granules of one slot of which
+ * the first is marked.  KEPT ones are free, but for their slot alone: a peer may still be copying to or from them.
+ */
+struct nic_heap {
+	uint32_t high; /* granules ever used: scans stop here.  It is raised before a granule behind it gets an owner */
+	_Alignas(NIC_PAGE) uint16_t granule[NIC_HEAP_GRANULES]; /* 0: free; slot + 1 and NIC_HEAP_*: not */
+};
+enum { NIC_HEAP_OWNER = 0x1FF, NIC_HEAP_FIRST = 0x200, NIC_HEAP_KEPT = 0x400 };
+_Static_assert((int)NIC_MAX_SLOTS <= (int)NIC_HEAP_OWNER, "every slot has a number");
+
 struct nic_card_hdr {
 	_Atomic uint64_t magic; /* written last by the creator */
 	uint32_t version, header_size;
 	uint64_t layout; /* hash of the sizes and offsets below: two builds that differ do not mix */
-	uint64_t total;  /* bytes of the whole mapping */
+	uint64_t total;  /* bytes of the whole card, the heap included; without it where so large a file may not be made */
 	uint64_t uuid;
 	uint8_t addr[NIC_ADDR_LEN];
 	uint8_t file; /* 1: an unlinked file, whose file system may be full; 0: a memfd */
@@ -99,6 +115,7 @@ struct nic_card_map {
 	_Alignas(NIC_PAGE) struct nic_bell bell[NIC_MAX_SLOTS];
 	_Alignas(NIC_PAGE) struct nic_slot slot[NIC_MAX_SLOTS];
 	_Alignas(NIC_PAGE) struct nic_pool pool;
+	_Alignas(NIC_PAGE) struct nic_heap heap;
 	_Alignas(NIC_PAGE) uint8_t buffer[NIC_POOL_BUFFERS][NIC_BUFFER_SIZE];
 };
 
@@ -107,13 +124,14 @@ struct nic_card_map {
 
 _Static_assert(sizeof(((struct nic_slot *)0)->ring[0]) % NIC_PAGE == 0, "a ring can be made writable alone");
 _Static_assert(NIC_BUFFER_SIZE % 64 == 0, "buffers stay aligned");
+_Static_assert(sizeof(struct nic_card_map) % NIC_PAGE == 0, "the heap starts on a page");
 _Static_assert(offsetof(struct nic_slot, listen) % NIC_PAGE == 0, "tables start on pages");
 
 static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
 		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, claims), offsetof(struct nic_slot, txq),
-		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, buffer), NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS,
+		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, heap), offsetof(struct nic_card_map, buffer), NIC_HEAP_SIZE, NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS,
 		NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
 	uint64_t h = 14695981039346656037ull;
 

@@ -470,6 +470,22 @@ void VipxGiveBuffer(VIP_NIC_HANDLE handle, VIP_PVOID at)
 		buffer->owner = NULL;
 }
 
+/* ---- memory in the card: any will do ------------------------------------------------------------------------------------------------- */
+
+VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE handle, VIP_UINT64 length, VIP_PVOID *memory)
+{
+	(void)handle;
+	*memory = aligned_alloc(4096, (length + 4095) & ~(VIP_UINT64)4095);
+	return *memory ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE handle, VIP_PVOID memory)
+{
+	(void)handle;
+	free(memory);
+	return VIP_SUCCESS;
+}
+
 /* ---- completion queues ----------------------------------------------------------------------------------------------------------------- */
 
 VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE handle, VIP_ULONG entries, VIP_CQ_HANDLE *out)

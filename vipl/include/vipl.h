@@ -417,6 +417,15 @@ void VipxWaitLook(VIPX_WAIT *Wait);
 void VipxWaitRest(VIPX_WAIT *Wait);
 
 /*
+ * Memory in the card, at least Length bytes from a page on: RDMA to and from it is a plain copy for the NIC at the other
+ * end, without a system call.  It must be registered like other memory, and is out of reach of other processes but by
+ * RDMA.  VIP_ERROR_RESOURCE: VipxLastError says what is short; other memory will do.  What is not freed when
+ * the NIC handle is closed stays as ordinary memory, unless the process has more handles of that device: then it goes.
+ */
+VIP_RETURN VipxAllocMemory(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT64 Length, OUT VIP_PVOID *Memory);
+VIP_RETURN VipxFreeMemory(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Memory);
+
+/*
  * Peer connection requests of others that name this host and have no partner yet.  Cursor starts at 0 and moves on;
  * VIP_NOT_DONE at the end.  Both addresses need room for VIPX_ADDRESS_SIZE bytes.  The epoch changes whenever a request
  * appears: a load, for cheap polling.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The extensions that are called now and then: identities, pending peers, counters, parameters.
+ * The extensions that are called now and then: identities, memory, pending peers, counters, parameters.
  */
 #include "vipl/src/object.h"
 
@@ -46,6 +46,33 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE ViHandle, VIP_ULONG *Pid, VIP_ULONG *Slot)
 		*Slot = slot;
 	}
 	vipl_leave(vipl_nic_of(&vi->object));
+	return result;
+}
+
+/* ---- memory in the card ---- */
+
+VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_UINT64 Length, VIP_PVOID *Memory)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	VIP_RETURN result = VIP_INVALID_PARAMETER;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	if (Memory)
+		result = vipl_return(nic_mem_alloc(nic->hw, Length, Memory));
+	vipl_leave(nic);
+	return result;
+}
+
+VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Memory)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	VIP_RETURN result;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	result = vipl_return(nic_mem_free(nic->hw, Memory));
+	vipl_leave(nic);
 	return result;
 }
 

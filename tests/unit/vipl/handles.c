@@ -41,6 +41,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	VIP_CONN_HANDLE conn;
 	VIP_PROTECTION_HANDLE ptag;
 	VIP_MEM_HANDLE mem;
+	VIP_PVOID memory;
 	VIP_UINT64 card;
 	VIP_ULONG slot, cursor = 0;
 	union address local = { .a = { 0, 0, { 0 } } }, remote = local;
@@ -72,6 +73,8 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	CHECK_EQ(VipxConnectEpoch(nic), 0);
 	CHECK(!VipxTakeBuffer(nic) && !VipxCounter(nic, "x", "x") && !VipxCounterAt(nic, 0, NULL, NULL));
 	VipxGiveBuffer(nic, name);
+	BAD(VipxAllocMemory(nic, 100, &memory));
+	BAD(VipxFreeMemory(nic, name));
 }
 
 static void bad_vi(VIP_VI_HANDLE vi)

@@ -158,6 +158,44 @@ static void the_null_tag(void)
 	VIP(VIP_SUCCESS, VipxParameterSet("vipl_strict", "false", "test"));
 }
 
+/* Memory in the card is registered like other memory, and messages go out of it. */
+static void memory_of_the_card(void)
+{
+	VIP_MEM_ATTRIBUTES attr = { 0 };
+	VIP_DESCRIPTOR *d, *done;
+	VIP_MEM_HANDLE handle;
+	VIP_PVOID memory = NULL;
+	struct one o;
+
+	one_open(&o);
+	VIP(VIP_INVALID_PARAMETER, VipxAllocMemory(o.nic, 100, NULL));
+	VIP(VIP_INVALID_PARAMETER, VipxAllocMemory(o.nic, 0, &memory));
+	VIP(VIP_ERROR_RESOURCE, VipxAllocMemory(o.nic, (VIP_UINT64)1 << 50, &memory));
+	CHECK(!memory && strstr(VipxLastError(), "no room"));
+	VIP(VIP_SUCCESS, VipxAllocMemory(o.nic, 100000, &memory));
+	REQUIRE(memory);
+	attr.Ptag = o.ptag;
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, memory, 100000, &attr, &handle));
+	o.a = one_vi(&o, NULL, NULL);
+	o.b = one_vi(&o, NULL, NULL);
+	one_connect(&o);
+	d = one_desc(&o, 0, 64);
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, d, o.handle));
+	memset(memory, 'x', 100000);
+	d = one_desc(&o, 1, 64);
+	d->DS[0].Local.Data.Address = (char *)memory + 99000;
+	d->DS[0].Local.Handle = handle;
+	VIP(VIP_SUCCESS, VipPostSend(o.a, d, o.handle));
+	VIP(VIP_SUCCESS, VipRecvWait(o.b, 5000, &done));
+	CHECK_EQ(*((char *)done->DS[0].Local.Data.Address + 63), 'x');
+	VIP(VIP_SUCCESS, VipSendWait(o.a, 5000, &done));
+	VIP(VIP_SUCCESS, VipDeregisterMem(o.nic, memory, handle));
+	VIP(VIP_INVALID_PARAMETER, VipxFreeMemory(o.nic, (char *)memory + 4096));
+	VIP(VIP_SUCCESS, VipxFreeMemory(o.nic, memory));
+	VIP(VIP_INVALID_PARAMETER, VipxFreeMemory(o.nic, memory));
+	one_close(&o);
+}
+
 int main(void)
 {
 	CASE(registering);
@@ -165,5 +203,6 @@ int main(void)
 	CASE(many_regions);
 	CASE(tags_in_use);
 	CASE(the_null_tag);
+	CASE(memory_of_the_card);
 	return check_done();
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Alloc_mem from the NIC's card, where transfers are plain copies.  Open MPI asks its memory pools, each a component of
+ * the framework mpool, and takes the one that bids most.  This pool is in the framework's list while a component that was
+ * asked for has the NIC open: so a job without the NIC has no such pool, and there is nothing to load or to choose.
+ *
+ * What the card has no room for, and what is to be aligned to more than a page, Open MPI takes from the C library, and
+ * tells the two apart when it is freed.
+ */
+#include "btl_qnix/common.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/mpool/base/base.h"
+#include "opal/mca/mpool/mpool.h"
+
+enum { BID = 60 /* the C library's pool bids 50 */, PAGE = 4096 };
+
+static bool wanted[QNIX_MTL + 1];
+static unsigned users;   /* bit per component */
+static struct cmpi *nic; /* theirs in common */
+static atomic_long blocks; /* that were not freed yet */
+static mca_base_component_list_item_t *item;
+
+static int query(const char *hints, int *priority, mca_mpool_base_module_t **module);
+static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags);
+static void pool_free(mca_mpool_base_module_t *pool, void *memory);
+
+static void *no_base(mca_mpool_base_module_t *pool)
+{
+	(void)pool;
+	return NULL;
+}
+
+/* Nobody in Open MPI calls it for memory of MPI_Alloc_mem; the size of the old memory is not known here. */
+static void *no_realloc(mca_mpool_base_module_t *pool, void *memory, size_t size)
+{
+	(void)pool;
+	(void)memory;
+	(void)size;
+	return NULL;
+}
+
+static mca_mpool_base_component_t component = {
+	.mpool_version = {
+		BTL_QNIX_MPOOL_VERSION,
+		.mca_component_name = "qnix",
+		MCA_BASE_MAKE_VERSION(component, OPAL_MAJOR_VERSION, OPAL_MINOR_VERSION, OPAL_RELEASE_VERSION),
+	},
+	.mpool_data = { .param_field = MCA_BASE_METADATA_PARAM_NONE },
+	.mpool_query = query,
+};
+
+static mca_mpool_base_module_t pool = {
+	.mpool_component = &component,
+	.mpool_base = no_base,
+	.mpool_alloc = pool_alloc,
+	.mpool_realloc = no_realloc,
+	.mpool_free = pool_free,
+	.mpool_allocation_unit = PAGE,
+	.mpool_name = (char *)"qnix",
+};
+
+/* Who wants a special kind of memory (info key mpool_hints) does not get this one, unless it is asked for by name. */
+static int query(const char *hints, int *priority, mca_mpool_base_module_t **module)
+{
+	if (hints && *hints && strcmp(hints, "mpool=qnix") != 0)
+		return OPAL_ERR_NOT_FOUND;
+	*priority = BID;
+	*module = &pool;
+	return OPAL_SUCCESS;
+}
+
+static void *pool_alloc(mca_mpool_base_module_t *mpool, size_t size, size_t align, uint32_t flags)
+{
+	void *memory = NULL;
+
+	(void)mpool;
+	(void)flags;
+	if (align > PAGE)
+		return NULL;
+	if (cmpi_mem_alloc(nic, size ? size : 1, &memory) == CMPI_OK) {
+		atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed); /* a count; it orders nothing */
+		return memory;
+	}
+	qnix_tell(users & 1u << QNIX_BTL ? QNIX_BTL : QNIX_MTL, 5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
+	return NULL;
+}
+
+/* Freed when the NIC is closed already, it stays: it is the process's own by then. */
+static void pool_free(mca_mpool_base_module_t *mpool, void *memory)
+{
+	(void)mpool;
+	if (!nic)
+		return;
+	cmpi_mem_free(nic, memory);
+	atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
+}
+
+/* Open MPI's list of blocks outlives MPI_Finalize, and so must what its entries lead to: this object, when it is unloaded. */
+static void stay_loaded(void)
+{
+	Dl_info info;
+
+	if (atomic_load_explicit(&blocks, memory_order_relaxed) && dladdr(&pool, &info) && info.dli_fname)
+		dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to)
+{
+	wanted[who] = true;
+	mca_base_component_var_register(to, "alloc_mem",
+	                                "Take the memory of MPI_Alloc_mem from the card, which all processes have mapped, so that "
+	                                "transfers between such buffers are plain copies; only in jobs whose list of components names the NIC",
+	                                MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &wanted[who]);
+}
+
+void qnix_mpool_enter(enum qnix_component who, struct cmpi *cmpi)
+{
+	if (!wanted[who])
+		return;
+	if (!users)
+		item = OBJ_NEW(mca_base_component_list_item_t);
+	if (!item)
+		return;
+	if (!users) {
+		item->cli_component = &component.mpool_version;
+		opal_list_append(&opal_mpool_base_framework.framework_components, &item->super);
+	}
+	nic = cmpi;
+	users |= 1u << who;
+}
+
+void qnix_mpool_leave(enum qnix_component who)
+{
+	if (!(users & 1u << who))
+		return;
+	users &= ~(1u << who);
+	if (users)
+		return;
+	opal_list_remove_item(&opal_mpool_base_framework.framework_components, &item->super);
+	OBJ_RELEASE(item);
+	item = NULL;
+	nic = NULL;
+	stay_loaded();
+}
