@@ -109,14 +109,25 @@ static int queues(struct nic *nic)
 	return moved;
 }
 
+static nic_noinline int waiting(struct nic *nic)
+{
+	int moved = 0;
+
+	if (nic->npending)
+		moved += queues(nic);
+	if (nic->group_work)
+		moved += nic_group_run(nic);
+	return moved;
+}
+
 static int pass(struct nic *nic)
 {
 	int moved = links(nic);
 
 	if (nic_unlikely(nic->nshared))
 		moved += nic_rdma_run(nic);
-	if (nic_unlikely(nic->npending))
-		moved += queues(nic);
+	if (nic_unlikely(nic->npending | nic->group_work))
+		moved += waiting(nic);
 	return moved;
 }
 
@@ -163,8 +174,8 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken 
 {
 	uint32_t n = nic->nactive, i = nic->next, len;
 
-	if (nic_unlikely(nic->npending))
-		queues(nic);
+	if (nic_unlikely(nic->npending | nic->group_work))
+		waiting(nic);
 	if (nic_unlikely(nic->nshared))
 		nic_rdma_run(nic);
 	if (nic_unlikely(many(nic)))
