@@ -115,8 +115,14 @@ static void do_send_short(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *
 
 static void do_receive(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *entries)
 {
+	uint32_t at = q->pte.vni.recv[cmd->context % QNIX_CONTEXTS].group;
+	const struct nic_group *g = at && at <= NIC_GROUPS ? &q->nic->groups->group[at - 1] : NULL;
+
 	(void)entries;
-	qnix_receive(q, cmd->context % QNIX_CONTEXTS);
+	if (at && (!g || !(g->life & 1) || !g->ready || g->broken)) /* a broadcast in a group that is none any more */
+		qnix_doorbell(q, true, cmd->context, 1, QNIX_FAILED, 0);
+	else
+		qnix_receive(q, cmd->context % QNIX_CONTEXTS);
 }
 
 /* ---- broadcast and multicast -------------------------------------------------------------------------------------------------- */

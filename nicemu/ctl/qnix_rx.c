@@ -414,13 +414,14 @@ void qnix_receive(struct qnix *q, uint32_t context)
 	struct qnix_context c = q->pte.vni.recv[context % QNIX_CONTEXTS]; /* copied once */
 	uint32_t node;
 	const struct qnix_peer *peer = qnix_name_find(q, &c.process, &node);
+	uint16_t pid = peer && peer->named ? peer->pid : peer ? nic_qnix_pid(q->nic, node) : 0;
 	struct qnix_rt *r;
 
 	if (!peer || (c.tag & QNIX_VI_TAG)) {
 		qnix_doorbell(q, true, context, c.doorbell_flag, QNIX_FAILED, 0);
 		return;
 	}
-	r = find_early(q, (uint16_t)node, peer->pid, c.tag);
+	r = find_early(q, (uint16_t)node, pid, c.tag);
 	nic_trace(q->nic, RECEIVE_1, context, r != NULL);
 	if (r) {
 		if (r->total <= c.len) {
@@ -433,7 +434,7 @@ void qnix_receive(struct qnix *q, uint32_t context)
 			complete(q, r, QNIX_REFUSED);
 		return;
 	}
-	r = peer->gone ? NULL : qnix_rt_take(q, false, (uint16_t)node, peer->pid, c.tag);
+	r = peer->gone ? NULL : qnix_rt_take(q, false, (uint16_t)node, pid, c.tag);
 	if (!r) {
 		qnix_doorbell(q, true, context, c.doorbell_flag, peer->gone ? QNIX_FAILED : QNIX_REFUSED, 0);
 		return;
