@@ -108,7 +108,7 @@ struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size,
 	for (uint32_t i = 0; i < all->used && !g; i++) {
 		struct nic_group *c = &all->group[i];
 
-		if ((c->life & 1) && c->name == name && c->size == size && !c->broken && !has_member(c, place, m->slot))
+		if ((c->life & 1) && c->name == name && c->size == size && !c->broken && !c->leaving && !has_member(c, place, m->slot))
 			g = c;
 	}
 	if (!g)
@@ -262,7 +262,7 @@ struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)
 	for (uint32_t i = 0; i < all->used; i++) {
 		struct nic_group *g = &all->group[i];
 
-		if ((g->life & 1) && g->mine && g->name == cmd->group)
+		if ((g->life & 1) && g->mine && !g->leaving && g->name == cmd->group)
 			return g;
 	}
 	return NULL;
@@ -299,7 +299,7 @@ static int barrier(struct nic *nic, const struct qnix_cmd *cmd)
 
 	if (g && g->waiting)
 		return NIC_NOT_DONE; /* one at a time: the next one waits its turn */
-	if (!g || !g->ready || g->broken) {
+	if (!g || !g->ready || g->broken || g->leaving) {
 		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
 		return NIC_OK;
 	}
@@ -322,7 +322,7 @@ static int broadcast(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct nic_group *g = nic_group_of(nic, cmd);
 
-	if (g && g->ready && !g->broken)
+	if (g && g->ready && !g->broken && !g->leaving)
 		return nic_bcast_start(nic, g, cmd->context);
 	nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
 	return NIC_OK;
@@ -344,7 +344,10 @@ static int leave(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct nic_group *g = &nic->groups->group[cmd->context % NIC_GROUPS];
 
-	if (g->life & 1 && g->mine)
+	if (!(g->life & 1) || !g->mine)
+		return NIC_OK;
+	g->leaving = nic_bcast_pending(nic, g); /* then the last acknowledgement ends it */
+	if (!g->leaving)
 		nic_group_leave_entry(nic, g);
 	return NIC_OK;
 }

@@ -34,6 +34,7 @@ struct nic_group {
 	bool mine;            /* the process of this NIC belongs to it, or is joining */
 	bool ready;           /* its join is complete */
 	bool broken;          /* a member has died */
+	bool leaving;         /* left, but for broadcasts that not all have taken yet */
 	bool listed;          /* members were named by the process, not to be found */
 	bool work;            /* counted in group_work */
 	uint16_t context, doorbell; /* of the join */
@@ -122,6 +123,7 @@ void nic_bcast_in(struct nic *nic, struct nic_group *g, uint32_t place, const st
 void nic_bcast_ack_in(struct nic *nic, struct nic_group *g, uint32_t place, const struct qnix_bcast_msg *msg);
 int nic_bcast_run(struct nic *nic);
 void nic_bcast_lost(struct nic *nic, struct nic_group *g, uint32_t place); /* that member is gone */
+bool nic_bcast_pending(const struct nic *nic, const struct nic_group *g);
 void nic_bcast_forget(struct nic *nic, struct nic_group *g);               /* the group is gone */
 
 #endif

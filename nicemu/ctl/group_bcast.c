@@ -132,7 +132,7 @@ static void tell(struct nic *nic, struct nic_bcast_out *out, uint32_t state)
 
 static int run_out(struct nic *nic, struct nic_bcast_out *out)
 {
-	const struct nic_group *g = group_at(nic, out->group);
+	struct nic_group *g = group_at(nic, out->group);
 	int n = advance(nic, out, g);
 
 	if (out->filled == out->parts && least(out, g, out->sent) == out->parts)
@@ -140,6 +140,8 @@ static int run_out(struct nic *nic, struct nic_bcast_out *out)
 	if (out->freed == out->parts && out->told) {
 		out->used = false;
 		work(nic, &nic->groups->outs, -1);
+		if (g->leaving && !nic_bcast_pending(nic, g))
+			nic_group_leave_entry(nic, g);
 	}
 	return n;
 }
@@ -305,6 +307,16 @@ int nic_bcast_expect(struct nic *nic, struct nic_group *g, uint32_t context)
 		.seq = ++g->member[place].bcasts };
 	catch_up(nic, g, in);
 	return NIC_OK;
+}
+
+bool nic_bcast_pending(const struct nic *nic, const struct nic_group *g)
+{
+	uint16_t group = (uint16_t)nic_group_index(nic, g);
+
+	for (uint32_t i = 0; i < NIC_BCAST_OUT; i++)
+		if (nic->groups->out[i].used && nic->groups->out[i].group == group)
+			return true;
+	return false;
 }
 
 /* ---- passes, and ends ---------------------------------------------------------------------------------------------------------- */
