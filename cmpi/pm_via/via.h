@@ -249,6 +249,7 @@ struct cmpi {
 	uint32_t connecting;             /* procs in state CONNECTING */
 	struct cmpi_proc *sending;       /* send queue not empty */
 	struct cmpi_proc *flow;          /* something to push */
+	struct cmpi_group *group_work;   /* groups with operations under way */
 	struct via_completion *done;
 	struct cmpi_proc *lost;          /* errors to report */
 	struct cmpi_proc *flow_tail;
@@ -281,7 +282,6 @@ struct cmpi {
 	struct via_handles handles;
 	struct via_incoming *incoming, *free_incoming;
 	const struct via_engine *adi; /* a test's, in place of the engine; NULL: the engine */
-	struct cmpi_group *group_work;   /* groups with operations under way */
 	struct via_group_op *free_group_ops;
 	struct cmpi_protocol_data data;
 	size_t max_transfer;

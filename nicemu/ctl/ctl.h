@@ -38,10 +38,10 @@ struct nic {
 	uint32_t next;                /* place in the pass that nic_take looks at first */
 	uint32_t turn, recent;        /* of many links: whose turn it is; which of the recent ones makes room for the next */
 	uint32_t npending;            /* VIs with work in the send queue */
+	uint32_t nwork;               /* these, and group_work: one look for a pass with nothing to do */
 	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
 	uint32_t polls;               /* passes since the last look after a peer */
 	uint32_t watched;             /* active link looked after last */
-	uint32_t group_work;          /* groups and broadcasts that have something to send */
 	uint32_t balance_limit;       /* surplus of buffers that starts a return */
 	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */
 	struct nic_link *link[NIC_MAX_SLOTS];   /* by peer slot; NULL: none */
@@ -63,6 +63,7 @@ struct nic {
 	bool cma;                     /* parameter `cma` is not off */
 	struct nic_waiting waiting;
 
+	uint32_t group_work;          /* groups and broadcasts that have something to send */
 	/* what an architecture or a use of the NIC adds; NULL: not there */
 	uint32_t calls[2], calls_backed[2]; /* bits: contexts of calls about groups that are in use; that have memory */
 	uint32_t call_group[NIC_CALLS];     /* group + 1 of a barrier under way */

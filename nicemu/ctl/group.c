@@ -36,7 +36,7 @@ static void has_work(struct nic *nic, struct nic_group *g)
 {
 	if (!g->work) {
 		g->work = true;
-		nic->group_work++;
+		nic_group_work(nic, 1);
 	}
 }
 
@@ -232,7 +232,7 @@ static int run(struct nic *nic, struct nic_group *g)
 
 	if (g->told == g->told_end && g->ack == g->ack_end && g->barrier == g->barrier_end && g->work) {
 		g->work = false;
-		nic->group_work--;
+		nic_group_work(nic, -1);
 	}
 	join_look(nic, g);
 	barrier_look(nic, g);
@@ -462,7 +462,7 @@ void nic_group_leave_entry(struct nic *nic, struct nic_group *g)
 	nic_bcast_forget(nic, g);
 	broken(nic, g);
 	if (g->work)
-		nic->group_work--;
+		nic_group_work(nic, -1);
 	g->work = g->mine = false;
 	g->life++; /* even: free, and messages for it are stale */
 }

@@ -92,6 +92,12 @@ struct nic_groups {
 	struct nic_bcast_early early[NIC_BCAST_EARLY];
 };
 
+static inline void nic_group_work(struct nic *nic, int change)
+{
+	nic->group_work += change;
+	nic->nwork += change;
+}
+
 static inline uint32_t nic_bcast_part(uint32_t total)
 {
 	return total <= QNIX_BCAST_INLINE ? QNIX_BCAST_INLINE : NIC_BUFFER_SIZE;

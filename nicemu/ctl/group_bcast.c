@@ -32,7 +32,7 @@ static void copy_table(struct nic *nic, const union qnix_region *region, uint32_
 static void work(struct nic *nic, uint32_t *count, int change)
 {
 	*count += change;
-	nic->group_work += change;
+	nic_group_work(nic, change);
 }
 
 /* ---- sending -------------------------------------------------------------------------------------------------------------- */

@@ -138,6 +138,7 @@ void nic_vi_schedule(struct nic *nic, uint32_t vi)
 		return;
 	ctx->pending = 1;
 	nic->pending[nic->npending++] = vi;
+	nic->nwork++;
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */

@@ -105,6 +105,7 @@ static int queues(struct nic *nic)
 	}
 	for (uint32_t i = n; i < nic->npending; i++)
 		nic->pending[kept++] = nic->pending[i];
+	nic->nwork -= nic->npending - kept;
 	nic->npending = kept;
 	return moved;
 }
@@ -126,7 +127,7 @@ static int pass(struct nic *nic)
 
 	if (nic_unlikely(nic->nshared))
 		moved += nic_rdma_run(nic);
-	if (nic_unlikely(nic->npending | nic->group_work))
+	if (nic_unlikely(nic->nwork))
 		moved += waiting(nic);
 	return moved;
 }
@@ -174,7 +175,7 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken 
 {
 	uint32_t n = nic->nactive, i = nic->next, len;
 
-	if (nic_unlikely(nic->npending | nic->group_work))
+	if (nic_unlikely(nic->nwork))
 		waiting(nic);
 	if (nic_unlikely(nic->nshared))
 		nic_rdma_run(nic);

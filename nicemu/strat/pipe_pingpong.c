@@ -50,6 +50,7 @@ static int waiting(struct nic *nic)
 	}
 	for (uint32_t i = n; i < nic->npending; i++)
 		nic->pending[kept++] = nic->pending[i];
+	nic->nwork -= nic->npending - kept;
 	nic->npending = kept;
 	return moved;
 }
