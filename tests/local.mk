@@ -62,6 +62,7 @@ PLAIN_TESTS = \
 	tests/unit/vipl/wait \
 	tests/func/vipl_clients \
 	tests/func/vipl_connect \
+	tests/func/vipl_digest \
 	tests/func/vipl_errors \
 	tests/func/vipl_lost \
 	tests/func/vipl_notify \
