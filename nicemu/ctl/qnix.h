@@ -69,7 +69,7 @@ struct qnix {
 	struct nic *nic;
 	struct qnix_pte pte;
 	struct qnix *next, *prev; /* circular list of the control program that serves it */
-	struct qnix_sched *sched, *own;
+	struct qnix_sched *sched;
 	uint32_t driver_head, driver_consecutive;
 	uint32_t epoch_seen;      /* of the card's nic_epoch */
 	uint32_t rx_turn;         /* link that RX looks at next */
@@ -95,6 +95,7 @@ struct qnix {
 struct qnix_sched {
 	struct qnix *packets, *commands; /* heads; tails are their predecessors */
 	struct qnix *driver;             /* whose Driver Command Queue is looked at next */
+	uint32_t users;                  /* processes in it; the last one to leave frees it */
 	bool running;
 };
 
@@ -147,6 +148,7 @@ struct qnix_system_head { /* the link's part of a packet's header */
 /* qnix_mem.c: the NIC's memory */
 int qnix_create(struct nic *nic);
 void qnix_destroy(struct nic *nic);
+void qnix_sched_put(struct qnix_sched *sched); /* frees it when nobody is in it */
 uint32_t qnix_run_take(struct qnix_run_pool *pool, uint32_t n); /* UINT32_MAX: no such run */
 void qnix_run_give(struct qnix_run_pool *pool, uint32_t at, uint32_t n);
 struct qnix_sq *qnix_sq_take(struct qnix *q, bool vi); /* at the tail of the Scheduling Queue; NULL: none free */

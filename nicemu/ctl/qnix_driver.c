@@ -155,6 +155,7 @@ static void ring(struct qnix *q, uint32_t entry)
 static void sched_insert(struct qnix_sched *s, struct qnix *q)
 {
 	q->sched = s;
+	s->users++;
 	if (!s->packets) {
 		q->next = q->prev = q;
 		s->packets = s->commands = s->driver = q;
@@ -179,11 +180,15 @@ static void sched_remove(struct qnix *q)
 	s->commands = s->commands == q ? next : s->commands;
 	s->driver = s->driver == q ? next : s->driver;
 	q->next = q->prev = NULL;
+	s->users--;
 }
 
 void qnix_sched_join(struct nic *to, struct nic *nic)
 {
+	struct qnix_sched *before = nic->qnix->sched;
+
 	sched_remove(nic->qnix);
+	qnix_sched_put(before);
 	sched_insert(to->qnix->sched, nic->qnix);
 }
 
@@ -260,7 +265,7 @@ static void new_process(struct qnix *q, uint32_t entry, const struct qnix_driver
 
 	if (cmd->name.ai == 0) {
 		if (!q->next)
-			sched_insert(q->own, q); /* step 3 */
+			sched_insert(q->sched, q); /* step 3 */
 		ring(q, entry);
 		return;
 	}

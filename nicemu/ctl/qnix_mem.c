@@ -217,23 +217,28 @@ int qnix_create(struct nic *nic)
 
 	if (!q)
 		return NIC_RESOURCE;
-	q->own = calloc(1, sizeof(*q->own));
-	if (!q->own) {
+	q->sched = calloc(1, sizeof(*q->sched));
+	if (!q->sched) {
 		free(q);
 		return NIC_RESOURCE;
 	}
 	q->nic = nic;
 	pools(q);
-	q->sched = q->own;
 	nic->qnix = q;
 	return NIC_OK;
+}
+
+void qnix_sched_put(struct qnix_sched *sched)
+{
+	if (!sched->users)
+		free(sched);
 }
 
 void qnix_destroy(struct nic *nic)
 {
 	if (!nic->qnix)
 		return;
-	free(nic->qnix->own);
+	qnix_sched_put(nic->qnix->sched);
 	free(nic->qnix);
 	nic->qnix = NULL;
 }
