@@ -314,8 +314,10 @@ static void request_vi(struct qnix *q, struct nic_link *link, const struct qnix_
 	enum nic_rx_room room;
 	struct qnix_rt *r;
 
-	if (!ctx)
+	if (!ctx) {
+		nic_count(q->nic, stale_packets, 1);
 		return;
+	}
 	if (req->number != ctx->rx_number) {
 		if ((int16_t)(req->number - ctx->rx_number) < 0 && (staged(req) || ctx->reliability == NIC_UNRELIABLE))
 			reply(q, h, req, ctx->peer_gen, staged(req) ? QNIX_TAKEN : QNIX_DISCARD); /* the answer was lost */

@@ -537,8 +537,9 @@ static void with_arch(const char *arch)
 
 int main(void)
 {
-	const char *arch = cmpi_param_string("arch");
+	char arch[32];
 
+	snprintf(arch, sizeof(arch), "%s", cmpi_param_string("arch")); /* setting it changes what that points to */
 	all_memory = mmap(NULL, MEMBERS * MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (all_memory == MAP_FAILED)
 		return EXIT_FAILURE;
