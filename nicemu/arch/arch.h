@@ -46,6 +46,9 @@ struct nic_flow {
 	void (*cancel)(struct nic *nic, uint32_t vi);
 };
 
+/* What goes on in a NIC without a packet from a peer: nothing; it will ask somebody again after some passes; work. */
+enum nic_motion { NIC_STILL, NIC_ASKS, NIC_MOVES };
+
 /* pipe: how one NIC overlaps work. */
 struct nic_pipe {
 	const char *name;
@@ -56,6 +59,9 @@ struct nic_pipe {
 	int (*open)(struct nic *nic);
 	void (*close)(struct nic *nic);
 	void (*lost)(struct nic *nic, uint32_t slot);
+	/* For who wants to sleep.  motion: beyond what every NIC has.  slept: time for so many passes has gone by without one. */
+	enum nic_motion (*motion)(const struct nic *nic);
+	void (*slept)(struct nic *nic, uint32_t passes);
 };
 
 struct nic_arch {

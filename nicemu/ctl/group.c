@@ -250,6 +250,14 @@ int nic_group_run(struct nic *nic)
 	return n;
 }
 
+bool nic_group_moves(const struct nic *nic)
+{
+	if (!nic->group_work)
+		return false;
+	/* What is no broadcast is a group, or an acknowledgement, that has found no room. */
+	return nic->group_work != nic->groups->outs || nic_bcast_moves(nic);
+}
+
 /* ---- commands ------------------------------------------------------------------------------------------------------------- */
 
 struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)

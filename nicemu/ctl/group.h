@@ -113,6 +113,7 @@ int nic_groups_create(struct nic *nic);
 void nic_groups_destroy(struct nic *nic);
 void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const void *payload, const uint8_t *data);
 void nic_group_lost(struct nic *nic, uint32_t slot);
+bool nic_group_moves(const struct nic *nic); /* has something to send, not only to wait for */
 /* The group that a command means, of which this process is a member; NULL: none. */
 struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd);
 uint32_t nic_group_place(const struct nic_group *g, uint32_t slot); /* g->size: not a member */
@@ -129,6 +130,7 @@ void nic_bcast_in(struct nic *nic, struct nic_group *g, uint32_t place, const st
 void nic_bcast_ack_in(struct nic *nic, struct nic_group *g, uint32_t place, const struct qnix_bcast_msg *msg);
 int nic_bcast_run(struct nic *nic);
 void nic_bcast_lost(struct nic *nic, struct nic_group *g, uint32_t place); /* that member is gone */
+bool nic_bcast_moves(const struct nic *nic);
 bool nic_bcast_pending(const struct nic *nic, const struct nic_group *g);
 void nic_bcast_forget(struct nic *nic, struct nic_group *g);               /* the group is gone */
 

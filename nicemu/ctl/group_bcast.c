@@ -337,6 +337,22 @@ int nic_bcast_run(struct nic *nic)
 	return n;
 }
 
+/* Parts to fill, to send or to free; one that waits for acknowledgements only does not move. */
+static bool moves(const struct nic_bcast_out *out, const struct nic_group *g)
+{
+	if (out->filled < out->parts && out->filled - out->freed < NIC_BCAST_WINDOW)
+		return true;
+	return least(out, g, out->sent) < out->filled || least(out, g, out->acked) > out->freed;
+}
+
+bool nic_bcast_moves(const struct nic *nic)
+{
+	for (uint32_t i = 0; i < NIC_BCAST_OUT; i++)
+		if (nic->groups->out[i].used && moves(&nic->groups->out[i], group_at(nic, nic->groups->out[i].group)))
+			return true;
+	return false;
+}
+
 static void end_in(struct nic *nic, struct nic_bcast_in *in)
 {
 	if (!in->told)

@@ -174,6 +174,8 @@ bool qnix_tx_packet(struct qnix *q, struct qnix_sq *s); /* one packet of a grant
 void qnix_tx_finish(struct qnix *q, struct qnix_sq *s, uint32_t state); /* completes and removes it: QNIX_DONE or why not */
 bool qnix_request(struct qnix *q, struct qnix_sq *s);
 void qnix_reply_in(struct qnix *q, const struct qnix_header *h, const struct qnix_reply *reply);
+enum nic_motion qnix_tx_motion(const struct qnix *q);
+void qnix_tx_slept(struct qnix *q, uint32_t visits);
 void qnix_tx_cancel_vi(struct qnix *q, uint32_t vi);
 void qnix_tx_lost(struct qnix *q, uint32_t node);
 
@@ -198,11 +200,13 @@ bool qnix_system_with(struct nic *nic, uint32_t node, enum qnix_system code, con
 bool qnix_system(struct nic *nic, uint32_t node, enum qnix_system code, uint8_t gen, const void *payload, uint32_t len);
 struct nic_link *qnix_link(struct nic *nic, uint32_t node); /* opens it, and lets the other NIC know, if need be */
 void qnix_look_around(struct qnix *q); /* links that others have opened to this NIC */
+bool qnix_called(const struct qnix *q); /* is there one, perhaps? */
 
 /* qnix_driver.c */
 int qnix_register(struct nic *nic);     /* the six steps, for a process without an application */
 void qnix_deregister(struct nic *nic);  /* the five */
 int qnix_driver_run(struct qnix *q); /* the Driver Command Queue; returns commands executed */
+bool qnix_driver_moves(const struct qnix *q); /* a command, or a registration that tells others again */
 void qnix_new_process_in(struct qnix *q, uint32_t node, const struct qnix_process_msg *msg);
 void qnix_new_process_ack_in(struct qnix *q, uint32_t node, const struct qnix_process_msg *msg);
 void qnix_delete_process_in(struct qnix *q, uint32_t node, const struct qnix_process_msg *msg);

@@ -364,6 +364,13 @@ int qnix_driver_run(struct qnix *q)
 	return 1;
 }
 
+bool qnix_driver_moves(const struct qnix *q)
+{
+	uint32_t entry = q->driver_head & (QNIX_DRIVER_COMMANDS - 1);
+
+	return q->registration.waiting || nic_load_acquire(&qnix_slot_of(q)->driver.command[entry].command); /* Q1 */
+}
+
 /* ---- de-registration ------------------------------------------------------------------------------------------------------------------- */
 
 void qnix_deregister(struct nic *nic)

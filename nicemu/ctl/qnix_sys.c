@@ -32,8 +32,10 @@ struct nic_link *qnix_link(struct nic *nic, uint32_t node)
 	if (link || node >= nic_load_acquire(&nic->map->hdr.used) || nic_load_acquire(&slot->state) != NIC_SLOT_LIVE)
 		return NULL;
 	link = nic_driver_link(nic, node, nic_load_relaxed(&slot->epoch)); /* looked at again there */
-	if (link)
+	if (link) {
 		atomic_fetch_add_explicit(&nic->map->hdr.nic_epoch, 1, memory_order_acq_rel); /* pairs with qnix_look_around */
+		nic_bell_tell(nic, node); /* it does not look at this link before it sees that */
+	}
 	return link;
 }
 
@@ -63,6 +65,11 @@ bool qnix_system(struct nic *nic, uint32_t node, enum qnix_system code, uint8_t 
 	struct qnix_system_head head = { .gen = gen };
 
 	return qnix_system_with(nic, node, code, &head, payload, len);
+}
+
+bool qnix_called(const struct qnix *q)
+{
+	return nic_load_acquire(&q->nic->map->hdr.nic_epoch) != q->epoch_seen; /* pairs with qnix_link */
 }
 
 /* Others may have opened a link to this NIC to tell it something: its end is opened when the card's count has changed. */

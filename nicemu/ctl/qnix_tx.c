@@ -450,6 +450,45 @@ int qnix_tx(struct qnix_sched *sched)
 	return x.moved;
 }
 
+/* ---- for who wants to sleep ------------------------------------------------------------------------------------------- */
+
+static enum nic_motion send_motion(const struct qnix *q, const struct qnix_sq *s)
+{
+	if (s->permission)
+		return s->before == QNIX_NONE ? NIC_MOVES : NIC_STILL;
+	if (!may_ask(q, s))
+		return NIC_STILL;
+	return !s->requested || s->visits + 1 >= s->patience ? NIC_MOVES : NIC_ASKS;
+}
+
+enum nic_motion qnix_tx_motion(const struct qnix *q)
+{
+	enum nic_motion most = NIC_STILL;
+	uint16_t i = q->pte.scheduling.head;
+
+	if (nic_load_acquire(&command_at(q)->command)) /* Q1 */
+		return NIC_MOVES;
+	for (uint32_t left = q->sq_used; left && most != NIC_MOVES; left--, i = q->sq[i].next) {
+		enum nic_motion motion = send_motion(q, &q->sq[i]);
+
+		most = motion > most ? motion : most;
+	}
+	return most;
+}
+
+/* So many visits more. */
+void qnix_tx_slept(struct qnix *q, uint32_t visits)
+{
+	uint16_t i = q->pte.scheduling.head;
+
+	for (uint32_t left = q->sq_used; left; left--, i = q->sq[i].next) {
+		struct qnix_sq *s = &q->sq[i];
+
+		if (s->requested && !s->permission)
+			s->visits += visits < QNIX_PATIENCE_MAX ? visits : QNIX_PATIENCE_MAX;
+	}
+}
+
 /* ---- what has to go ----------------------------------------------------------------------------------------------------- */
 
 /* All operations for which `which` holds are over; they complete with `state`. */

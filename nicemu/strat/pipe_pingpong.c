@@ -119,6 +119,18 @@ static int pass(struct nic *nic)
 	return moved;
 }
 
+static enum nic_motion motion(const struct nic *nic)
+{
+	const struct qnix *q = nic->qnix;
+
+	return qnix_called(q) || qnix_driver_moves(q) ? NIC_MOVES : qnix_tx_motion(q);
+}
+
+static void slept(struct nic *nic, uint32_t passes)
+{
+	qnix_tx_slept(nic->qnix, passes);
+}
+
 static int open(struct nic *nic)
 {
 	int err = qnix_create(nic);
@@ -142,4 +154,5 @@ static void lost(struct nic *nic, uint32_t slot)
 	qnix_rx_lost(nic->qnix, slot);
 }
 
-const struct nic_pipe nic_pipe_pingpong = { .name = "pingpong", .pass = pass, .open = open, .close = close, .lost = lost };
+const struct nic_pipe nic_pipe_pingpong = { .name = "pingpong", .pass = pass, .open = open, .close = close, .lost = lost,
+	.motion = motion, .slept = slept };
