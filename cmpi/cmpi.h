@@ -43,7 +43,7 @@ struct cmpi;
 struct cmpi_proc; /* a peer process (or this one) */
 
 enum {
-	CMPI_ADDR_MAX = 32,      /* bytes of an address blob, at most */
+	CMPI_ADDR_MAX = 40,      /* bytes of an address blob, at most */
 	CMPI_TAGS = 256,
 	CMPI_AM_MAX = 8192 + 64, /* payload bytes of one active message, at most */
 	CMPI_AM_SHORT = 1060,    /* payloads up to here travel inside a NIC command: the cheapest, most of all up to 40 */
@@ -241,6 +241,24 @@ enum cmpi_atomic { CMPI_ATOMIC_ADD, CMPI_ATOMIC_AND, CMPI_ATOMIC_OR, CMPI_ATOMIC
  */
 int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint64_t addr, const struct cmpi_key *key,
                 uint64_t operand, uint64_t compare, void *old, cmpi_done_fn *done, void *arg);
+
+/* ---- groups -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Barriers and broadcasts that the NICs carry on by themselves.  join is collective over `procs` (this process included, at
+ * `place`; the same order everywhere), and so is its name, which no other group of these processes has at the time.  `done`
+ * runs when the group is joined, or with CMPI_TRANSPORT when a member has died; the group exists until leave in any case.
+ * CMPI_RESOURCE: the NIC's table is full, nothing has been sent.  leave is local, with nothing of the group under way.
+ *
+ * barrier and bcast are non-blocking; operations of a group start in the order of the calls, which is the same at all
+ * members.  bcast: `root` is a place, `len` the same at all members; done at the root when the buffer may be used again.
+ */
+struct cmpi_group;
+int cmpi_group_join(struct cmpi *cmpi, uint32_t name, struct cmpi_proc **procs, size_t n, size_t place, cmpi_done_fn *done,
+                    void *arg, struct cmpi_group **out);
+void cmpi_group_leave(struct cmpi_group *group);
+int cmpi_barrier(struct cmpi_group *group, cmpi_done_fn *done, void *arg);
+int cmpi_bcast(struct cmpi_group *group, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg);
 
 /* ---- parameters and counters, for the glue to show --------------------------------------------------------------- */
 

@@ -30,6 +30,7 @@ cmpi_libcmpi_la_SOURCES = \
 	cmpi/pm_via/eager.c \
 	cmpi/pm_via/flow.c \
 	cmpi/pm_via/flow.h \
+	cmpi/pm_via/group.c \
 	cmpi/pm_via/handle.c \
 	cmpi/pm_via/lock.h \
 	cmpi/pm_via/match.c \

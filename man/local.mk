@@ -14,6 +14,7 @@ dist_man_MANS += \
 	man/Vipx.3 \
 	man/qnix.1 \
 	man/qnix.7 \
+	man/qx.3 \
 	man/vipl.7
 
 nodist_man_MANS = \

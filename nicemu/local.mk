@@ -20,31 +20,52 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/mem/cq.h \
 	nicemu/mem/desc.h \
 	nicemu/mem/mmt.h \
+	nicemu/mem/qnix.h \
 	nicemu/mem/slot.h \
 	nicemu/mem/vi.h \
 	nicemu/obs/counters.c \
 	nicemu/obs/counters.def \
 	nicemu/obs/counters.h \
 	nicemu/obs/obs.h \
+	nicemu/obs/trace.c \
+	nicemu/obs/trace.def \
+	nicemu/obs/trace.h \
 	nicemu/ctl/buf.c \
 	nicemu/ctl/conn.c \
 	nicemu/ctl/ctl.h \
 	nicemu/ctl/driver.c \
+	nicemu/ctl/group.c \
+	nicemu/ctl/group.h \
+	nicemu/ctl/group_bcast.c \
+	nicemu/ctl/group_call.c \
+	nicemu/ctl/group_table.c \
 	nicemu/ctl/heap.c \
 	nicemu/ctl/mem.c \
+	nicemu/ctl/qnix.h \
+	nicemu/ctl/qnix_cmd.c \
+	nicemu/ctl/qnix_driver.c \
+	nicemu/ctl/qnix_mem.c \
+	nicemu/ctl/qnix_rx.c \
+	nicemu/ctl/qnix_sys.c \
+	nicemu/ctl/qnix_tx.c \
 	nicemu/ctl/rdma.c \
 	nicemu/ctl/rx.c \
 	nicemu/ctl/sysmsg.c \
 	nicemu/ctl/tx.c \
 	nicemu/ctl/tx.h \
 	nicemu/ctl/vi.c \
+	nicemu/strat/flow_permission.c \
 	nicemu/strat/flow_push.c \
 	nicemu/strat/pipe_linear.c \
+	nicemu/strat/pipe_pingpong.c \
+	nicemu/strat/post_cmdq.c \
 	nicemu/strat/post_ring.c \
+	nicemu/strat/xlate_ctxtable.c \
 	nicemu/strat/xlate_rmmt.c \
 	nicemu/arch/arch.c \
 	nicemu/arch/arch.h \
 	nicemu/arch/direct.c \
+	nicemu/arch/qnix.c \
 	nicemu/engine/card.c \
 	nicemu/engine/card.h \
 	nicemu/engine/check.c \
@@ -53,6 +74,7 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/engine/dma.c \
 	nicemu/engine/dma.h \
 	nicemu/engine/engine.h \
+	nicemu/engine/host.h \
 	nicemu/engine/inline.c \
 	nicemu/engine/link.h \
 	nicemu/engine/wait.c \

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/group.h"
+#include "nicemu/obs/trace.h"
 #include "nicemu/util/log.h"
 
 static int choose(struct nic *nic)
@@ -18,11 +20,28 @@ static int choose(struct nic *nic)
 		return nic_fail(NIC_UNKNOWN_NAME, "no such arch: %s", nic_param_str("arch"));
 	if (!nic->engine)
 		return nic_fail(NIC_UNKNOWN_NAME, "no such engine: %s", nic_param_str("engine"));
+	nic->stage = nic->engine->needs_host && strcmp(nic_param_str("staging"), "off") != 0;
 	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);
 	return NIC_OK;
+}
+
+/* What the slot needs beyond what every NIC has. */
+static int complete(struct nic *nic)
+{
+	int64_t records = nic_param_int("trace");
+	uint32_t n = 1;
+	int err = nic_groups_create(nic);
+
+	while (n < records && n < 1u << 24)
+		n *= 2;
+	if (!err && records > 0)
+		err = nic_trace_start(nic, n);
+	if (!err && nic->arch->pipe->open)
+		err = nic->arch->pipe->open(nic);
+	return err ? nic_fail(err, "out of memory") : NIC_OK;
 }
 
 static int assemble(struct nic *nic, const char *device)
@@ -37,6 +56,13 @@ static int assemble(struct nic *nic, const char *device)
 	nic->map = nic_card_map(nic->card);
 	nic_wait_open(nic);
 	err = nic_driver_register(nic);
+	if (!err) {
+		err = complete(nic);
+		if (err) {
+			nic_driver_deregister(nic);
+			nic_trace_stop(nic);
+		}
+	}
 	if (err)
 		nic_card_close(nic->card);
 	return err;
@@ -64,6 +90,7 @@ int nic_open(const struct nic_open_args *args, struct nic **out)
 int nic_close(struct nic *nic)
 {
 	nic_driver_deregister(nic);
+	nic_trace_stop(nic);
 	nic_card_close(nic->card);
 	free(nic);
 	return NIC_OK;

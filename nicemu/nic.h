@@ -292,6 +292,51 @@ void nic_wait_rest(struct nic_wait *wait);
 /* Do the processes of the card outnumber the cores they may use, or did others hold this one's lately? */
 bool nic_wait_crowded(struct nic *nic);
 
+/* ---- groups ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Groups of slots, and what they do together: commands that the NICs carry on by themselves while their hosts do something
+ * else (with engine `inline`: whenever the host polls).  Each call starts an operation; nic_op_test says when it is over and
+ * forgets it then.  At most NIC_OPS of joins, barriers and sends, and of receives, are under way in a slot.
+ *
+ * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each of them
+ * alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
+ * The value of a join is the group's number at this NIC.  NIC_STATE: a member has died, the group is good for nothing but
+ * leaving.  Leaving is local: who leaves says by it that nothing in the group concerns it any more.
+ */
+enum { NIC_OPS = 32, NIC_BCAST_MAX = 1 << 20, NIC_BCAST_BRIEF = 512 };
+struct nic_group_args {
+	uint32_t name, size;
+	uint32_t place;       /* own place in `slot` */
+	const uint32_t *slot; /* NULL: found by name */
+};
+int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t *op);
+int nic_group_leave(struct nic *nic, uint32_t group);
+/* NIC_BUSY: the last barrier of that group is under way still, or the Command Queue is full. */
+int nic_barrier(struct nic *nic, uint32_t group, uint32_t *op);
+/*
+ * root: slot that has the data, which may be this one; the same everywhere.  At most NIC_BCAST_MAX bytes, the same length at
+ * all members.  Over at the root: the buffer may be used again; elsewhere: the data is there.  Broadcasts of one root in a
+ * group are taken in the order of the calls.
+ */
+int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op);
+/* NIC_NOT_DONE; NIC_OK and the value; NIC_RESOURCE (it may be tried again), NIC_STATE: it has failed. */
+int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value);
+
+/* ---- the QNIX process interface (arch qnix) ---------------------------------------------------------------------- */
+
+/*
+ * A process's name and its group, for the Name Tables of all NICs; named is over (NIC_OK) when all of the group are
+ * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died.
+ */
+int nic_process_name(struct nic *nic, int32_t ai, int32_t pi, uint32_t group, uint32_t size);
+int nic_process_named(struct nic *nic);
+/* What process and NIC share of this slot (mem/qnix.h): Virtual Network Interface and host process structure. */
+struct qnix_slot;
+struct qnix_slot *nic_process_interface(struct nic *nic);
+/* The driver's translation of a buffer that is locked: a bus address for each page; their number, 0: more than `room`. */
+uint32_t nic_translate(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *out, uint32_t room);
+
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 
 /*

@@ -27,7 +27,7 @@ check_PROGRAMS += tests/container/nocma
 # ---- unit tests, VIPL in two processes, and stress: run by make check
 
 # Every layer, for the programs that name nothing else; each takes what it needs.
-LDADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la
+LDADD = qx/libqxcore.la cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la
 
 PLAIN_TESTS = \
 	tests/unit/cmpi/am \
@@ -48,9 +48,11 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
+	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/shared \
+	tests/unit/nicemu/qnix \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \
 	tests/unit/vipl/format \
@@ -61,6 +63,7 @@ PLAIN_TESTS = \
 	tests/unit/vipl/wait \
 	tests/func/vipl_clients \
 	tests/func/vipl_connect \
+	tests/func/vipl_digest \
 	tests/func/vipl_errors \
 	tests/func/vipl_lost \
 	tests/func/vipl_notify \

@@ -19,6 +19,7 @@ vipl_libviplcore_la_SOURCES = \
 	vipl/src/cq_wait.c \
 	vipl/src/error.c \
 	vipl/src/ext.c \
+	vipl/src/ext_group.c \
 	vipl/src/ext_hot.c \
 	vipl/src/ext_wait.c \
 	vipl/src/format.c \

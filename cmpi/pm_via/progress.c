@@ -252,6 +252,8 @@ static __attribute__((noinline)) int chores(struct cmpi *c, int n, bool empty)
 		n += via_send_reap(c);
 	while (c->flow && via_flow_run(c))
 		n++;
+	if (c->group_work)
+		n += via_group_run(c);
 	if (c->done)
 		n += via_completion_run(c);
 	if (c->lost)
@@ -276,7 +278,8 @@ static inline int pass(struct cmpi *c)
 	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))
 		n += looks(c, n);
 	/* One branch for what is mostly not there. */
-	if (via_unlikely((uintptr_t)c->recent | (uintptr_t)c->sending | (uintptr_t)c->flow | (uintptr_t)c->done | (uintptr_t)c->lost))
+	if (via_unlikely((uintptr_t)c->recent | (uintptr_t)c->sending | (uintptr_t)c->flow | (uintptr_t)c->done | (uintptr_t)c->lost |
+	                 (uintptr_t)c->group_work))
 		n = chores(c, n, empty);
 	return n;
 }

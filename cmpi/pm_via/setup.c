@@ -90,8 +90,10 @@ static int address_make(struct cmpi *c, const struct cmpi_params *params, const 
 {
 	struct via_address *a = &c->address;
 	VIP_UINT64 card;
+	VIP_ULONG slot;
 
-	if (attr->NicAddressLen > sizeof(a->host) || VipxCardId(c->nic, &card) != VIP_SUCCESS) {
+	if (attr->NicAddressLen > sizeof(a->host) || VipxCardId(c->nic, &card) != VIP_SUCCESS ||
+	    VipxCardSlot(c->nic, &slot) != VIP_SUCCESS) {
 		via_set_error("the NIC has no usable address");
 		return CMPI_SYSTEM;
 	}
@@ -105,6 +107,7 @@ static int address_make(struct cmpi *c, const struct cmpi_params *params, const 
 		.pid = (uint32_t)getpid(),
 		.job = (uint32_t)(params->job ^ params->job >> 32),
 		.card = card,
+		.slot = (uint32_t)slot,
 	};
 	memcpy(a->host, attr->LocalNicAddress, attr->NicAddressLen);
 	return CMPI_OK;

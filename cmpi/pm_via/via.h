@@ -175,9 +175,10 @@ struct via_address {
 	uint32_t rank, pid;
 	uint32_t job; /* folded */
 	uint64_t card;
+	uint32_t slot, reserved; /* of the NIC on the card */
 };
-_Static_assert(sizeof(struct via_address) == CMPI_ADDR_MAX, "address blob is 32 bytes");
-enum { VIA_ADDRESS_VERSION = 1 };
+_Static_assert(sizeof(struct via_address) == CMPI_ADDR_MAX, "size of the address blob");
+enum { VIA_ADDRESS_VERSION = 2 };
 
 struct cmpi_proc {
 	struct mpip_process process; /* first: the engine's */
@@ -248,6 +249,7 @@ struct cmpi {
 	uint32_t connecting;             /* procs in state CONNECTING */
 	struct cmpi_proc *sending;       /* send queue not empty */
 	struct cmpi_proc *flow;          /* something to push */
+	struct cmpi_group *group_work;   /* groups with operations under way */
 	struct via_completion *done;
 	struct cmpi_proc *lost;          /* errors to report */
 	struct cmpi_proc *flow_tail;
@@ -280,6 +282,7 @@ struct cmpi {
 	struct via_handles handles;
 	struct via_incoming *incoming, *free_incoming;
 	const struct via_engine *adi; /* a test's, in place of the engine; NULL: the engine */
+	struct via_group_op *free_group_ops;
 	struct cmpi_protocol_data data;
 	size_t max_transfer;
 	void *chunks;                    /* memory of rmas, atomics, incoming, regs: freed at close */
@@ -436,6 +439,9 @@ void via_conn_callback(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error);
 /* proc.c */
 struct cmpi_proc *via_proc_find(struct cmpi *c, const struct via_address *address);
 struct cmpi_proc *via_proc_create(struct cmpi *c, const struct via_address *address);
+
+/* group.c */
+int via_group_run(struct cmpi *c);
 
 /* handle.c: 0 is no name */
 uint64_t via_handle_create(struct cmpi *c, enum via_handle_kind kind, struct cmpi_proc *proc, void *object);

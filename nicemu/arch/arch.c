@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const struct nic_arch *const all[] = { &nic_arch_direct };
+static const struct nic_arch *const all[] = { &nic_arch_direct, &nic_arch_qnix };
 
 const struct nic_arch *nic_arch_find(const char *name)
 {

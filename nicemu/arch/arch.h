@@ -15,7 +15,9 @@ struct nic_taken;
 struct nic_desc;
 struct nic_link;
 struct nic_seg;
+struct nic_txe;
 struct nic_vi_ctx;
+struct qnix_cmd;
 
 /* post: how work reaches the NIC. */
 struct nic_post {
@@ -23,19 +25,29 @@ struct nic_post {
 	void (*send)(struct nic *nic, uint32_t vi, struct nic_desc *desc);
 	void (*recv)(struct nic *nic, uint32_t vi, struct nic_desc *desc);
 	void (*refill)(struct nic *nic, uint32_t vi); /* room on the NIC again: fetch what is left in host memory */
+	int (*command)(struct nic *nic, const struct qnix_cmd *cmd); /* a command about a group: executed, or queued to be */
+	bool by_value; /* a short message may go inside the command, past the queue */
 };
 
 /* xlate: who translates addresses.  NULL: fault (protection). */
 struct nic_xlate {
 	const char *name;
 	void *(*map)(struct nic *nic, uint32_t ptag, const struct nic_seg *seg, uint64_t offset, uint64_t len);
+	/* The driver's translation of a buffer: bus addresses, one for each run; returns their number, 0: they do not fit. */
+	uint32_t (*table)(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *out, uint32_t room);
 };
 
 /* flow: when data may leave. */
 struct nic_flow {
 	const char *name;
 	bool (*may_send)(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link); /* NULL: whenever the link has room */
+	/* A NIC that asks first; NULL: it does not.  admit queues a checked send (false: no entry free); cancel drops all of a VI. */
+	bool (*admit)(struct nic *nic, uint32_t vi, struct nic_txe *e, uint32_t flags);
+	void (*cancel)(struct nic *nic, uint32_t vi);
 };
+
+/* What goes on in a NIC without a packet from a peer: nothing; it will ask somebody again after some passes; work. */
+enum nic_motion { NIC_STILL, NIC_ASKS, NIC_MOVES };
 
 /* pipe: how one NIC overlaps work. */
 struct nic_pipe {
@@ -43,6 +55,13 @@ struct nic_pipe {
 	int (*pass)(struct nic *nic); /* one bounded pass over everything; returns what moved */
 	/* nic_take, where a message may be handed over by value; NULL: every message takes its receive */
 	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
+	/* NULL: needs nothing of its own.  lost: a peer's slot is gone. */
+	int (*open)(struct nic *nic);
+	void (*close)(struct nic *nic);
+	void (*lost)(struct nic *nic, uint32_t slot);
+	/* For who wants to sleep.  motion: beyond what every NIC has.  slept: time for so many passes has gone by without one. */
+	enum nic_motion (*motion)(const struct nic *nic);
+	void (*slept)(struct nic *nic, uint32_t passes);
 };
 
 struct nic_arch {
@@ -57,10 +76,10 @@ struct nic_arch {
 
 const struct nic_arch *nic_arch_find(const char *name);
 
-extern const struct nic_post nic_post_ring;
-extern const struct nic_xlate nic_xlate_rmmt;
-extern const struct nic_flow nic_flow_push;
-extern const struct nic_pipe nic_pipe_linear;
-extern const struct nic_arch nic_arch_direct;
+extern const struct nic_post nic_post_ring, nic_post_cmdq;
+extern const struct nic_xlate nic_xlate_rmmt, nic_xlate_ctxtable;
+extern const struct nic_flow nic_flow_push, nic_flow_permission;
+extern const struct nic_pipe nic_pipe_linear, nic_pipe_pingpong;
+extern const struct nic_arch nic_arch_direct, nic_arch_qnix;
 
 #endif

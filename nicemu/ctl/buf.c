@@ -183,6 +183,10 @@ static void recover_packet(struct nic_pool *pool, const struct nic_packet *p)
 	case NIC_OP_READ_BUF:
 		pool_put(pool, p->buf.buffer);
 		break;
+	case NIC_OP_QNIX:
+		if (p->len_flags & NIC_PF_BUF)
+			pool_put(pool, p->qnix.buffer);
+		break;
 	case NIC_OP_RETURN:
 		for (uint32_t i = 0; i < p->ret.n && i < 11; i++)
 			pool_put(pool, p->ret.buffer[i]);

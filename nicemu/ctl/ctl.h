@@ -22,6 +22,7 @@ enum {
 	NIC_PASS_RECENT = 8,     /* of them, those that come in every pass when there are more; the others take turns */
 	NIC_POLL_VI = 16,        /* send descriptors of one VI per pass */
 	NIC_WATCH_POLLS = 4096,  /* passes between two looks at whether a peer lives, one peer a look */
+	NIC_CALLS = NIC_OPS,          /* calls about groups under way, sending and receiving */
 	NIC_BUFFER_BATCH = 16,   /* buffers moved between a slot and the card's pool at once */
 };
 
@@ -37,6 +38,7 @@ struct nic {
 	uint32_t next;                /* place in the pass that nic_take looks at first */
 	uint32_t turn, recent;        /* of many links: whose turn it is; which of the recent ones makes room for the next */
 	uint32_t npending;            /* VIs with work in the send queue */
+	uint32_t nwork;               /* these, and group_work: one look for a pass with nothing to do */
 	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
 	uint32_t polls;               /* passes since the last look after a peer */
 	uint32_t watched;             /* active link looked after last */
@@ -57,8 +59,17 @@ struct nic {
 	uint16_t connect_slot[NIC_MAX_VI]; /* server's slot + 1 of a request on its way */
 	uint32_t connect_epoch[NIC_MAX_VI];
 	uint16_t connect_id[NIC_MAX_VI];
+	bool stage;                   /* parameter `staging` */
 	bool cma;                     /* parameter `cma` is not off */
 	struct nic_waiting waiting;
+
+	uint32_t group_work;          /* groups and broadcasts that have something to send */
+	/* what an architecture or a use of the NIC adds; NULL: not there */
+	uint32_t calls[2], calls_backed[2]; /* bits: contexts of calls about groups that are in use; that have memory */
+	uint32_t call_group[NIC_CALLS];     /* group + 1 of a barrier under way */
+	struct qnix *qnix;
+	struct nic_groups *groups;
+	struct nic_trace *trace;
 };
 
 static inline struct nic_vi_ctx *nic_vi(const struct nic *nic, uint32_t vi)
@@ -135,6 +146,8 @@ void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplu
 
 /* tx.c, rx.c, rdma.c, sysmsg.c */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */
+void nic_tx_finish(struct nic *nic, uint32_t vi, struct nic_txe *e, uint32_t status, uint64_t done);
+void nic_tx_gather(struct nic *nic, uint32_t vi, struct nic_desc *desc, uint32_t from, uint32_t len, uint8_t *to);
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
 void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error); /* of a descriptor that its peer was asked to help with */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
@@ -142,6 +155,12 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first,
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq,
                      struct nic_taken *out); /* nic_take for that packet; 0: not this one */
 int nic_rx_drain(struct nic *nic, struct nic_link *link);
+enum nic_rx_room { NIC_RX_ROOM, NIC_RX_WAIT, NIC_RX_REJECTED };
+struct nic_vi_ctx *nic_rx_target(struct nic *nic, struct nic_link *link, uint32_t vi, uint8_t gen);
+enum nic_rx_room nic_rx_room(struct nic *nic, uint32_t vi, uint32_t len, uint32_t bound, uint32_t *buffer);
+bool nic_rx_still_up(struct nic *nic, struct nic_link *link, uint32_t vi);
+void nic_rx_scatter(struct nic *nic, uint32_t vi, uint32_t from, const uint8_t *data, uint32_t len);
+void nic_rx_done(struct nic *nic, uint32_t vi, uint32_t flags, uint32_t len, uint32_t imm, uint32_t buffer);
 void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */
 void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);
@@ -157,6 +176,14 @@ void nic_sys_ack(struct nic *nic, uint32_t vi, uint32_t count); /* now or later;
 void nic_sys_disconnect(struct nic *nic, uint32_t vi, uint32_t error);
 int nic_sys_run(struct nic *nic, struct nic_link *link); /* what had to wait */
 void nic_sys_resync(struct nic *nic, const struct nic_link *link); /* the peer's VIs have changed behind our back */
+/* strat/post_ring.c, for those that queue every send */
+void nic_post_queue(struct nic *nic, uint32_t vi, struct nic_desc *desc);
+uint16_t nic_qnix_pid(const struct nic *nic, uint32_t slot); /* short process id of a slot's owner */
+/* group.c: Join_Group, Barrier, Broadcast, Receive of a broadcast, in their contexts */
+int nic_group_execute(struct nic *nic, const struct qnix_cmd *cmd);
+int nic_group_run(struct nic *nic); /* what is still to be sent; returns what moved */
+/* qnix_sys.c: a packet with a QNIX header */
+void nic_qnix_packet(struct nic *nic, struct nic_link *link, const struct nic_packet *p);
 static inline bool nic_sys_waiting(const struct nic_link *link)
 {
 	return link->sys_head != link->sys_tail || link->resync;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/group.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/obs/obs.h"
 #include "nicemu/util/log.h"
@@ -106,6 +107,7 @@ static void describe(struct nic *nic)
 	slot->heap = nic_card_heap(nic->card) ? NIC_HEAP_SIZE : 0;
 	read_command(slot->command, sizeof(slot->command));
 	nic_store_relaxed(&slot->pid, (int32_t)getpid()); /* published by the release of state */
+	snprintf(slot->arch, sizeof(slot->arch), "%s", nic->arch->name);
 	nic_counters_init(slot);
 }
 
@@ -121,11 +123,34 @@ static bool prepare_slot(struct nic *nic, uint32_t me)
 	       nic_card_reserve(nic->card, slot->ring_head, sizeof(slot->ring_head));
 }
 
+/* The NICs of a card understand each other: one architecture.  NULL, or the name of the other one. */
+static const char *other_arch(const struct nic *nic)
+{
+	uint32_t used = slots_used(nic);
+
+	for (uint32_t i = 0; i < used; i++) {
+		struct nic_slot *s = &nic->map->slot[i];
+
+		/* Acquire: pairs with registration. */
+		if (nic_load_acquire(&s->state) == NIC_SLOT_LIVE && nic_card_held(nic->card, i) &&
+		    strncmp(s->arch, nic->arch->name, sizeof(s->arch)) != 0)
+			return s->arch;
+	}
+	return NULL;
+}
+
 int nic_driver_register(struct nic *nic)
 {
+	const char *other;
 	int me;
 
 	nic_card_lock(nic->card);
+	other = other_arch(nic);
+	if (other) {
+		nic_card_unlock(nic->card);
+		return nic_fail(NIC_PARAMETER, "device \"%s\" is in use with arch %.15s, and cannot be %s at the same time",
+		                nic->map->hdr.device, other, nic->arch->name);
+	}
 	me = choose_slot(nic);
 	if (me < 0) {
 		nic_card_unlock(nic->card);
@@ -298,6 +323,9 @@ static void link_lost(struct nic *nic, struct nic_link *link)
 		if (nic_vi_state(ctx) == NIC_VI_CONNECTED && ctx->peer_slot == link->peer)
 			nic_vi_lost(nic, vi);
 	}
+	nic_group_lost(nic, link->peer);
+	if (nic->arch->pipe->lost)
+		nic->arch->pipe->lost(nic, link->peer);
 	link_drop(nic, link);
 	if (nic_card_trylock(nic->card)) { /* if not now, when memory is short */
 		nic_driver_reap(nic);
@@ -344,6 +372,9 @@ void nic_driver_deregister(struct nic *nic)
 			forget_work(nic_vi(nic, vi));
 			nic_disconnect(nic, vi);
 		}
+	if (nic->arch->pipe->close)
+		nic->arch->pipe->close(nic);
+	nic_groups_destroy(nic);
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		nic_rx_drain(nic, nic->active[i]); /* for the buffers; there is no connection any more */
 	nic_buffer_release(nic);

@@ -373,10 +373,11 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (e->done == 0 && w->total &&
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
 		return rdma_refused(nic, ctx, e, w);
+	/* All of it is looked at before the first part leaves: a write that is refused writes nothing. */
+	if (e->done == 0 && w->total && !pieces(nic, ctx, w, 0, w->total, local))
+		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
-	if (w->total && !pieces(nic, ctx, w, 0, w->total, local))
-		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	share = how(nic, link, w) == HALVES;
 	if (nic_unlikely(ctx->writes) && meets(nic, link, vi, remote->addr, share ? half_of(w) : w->total))
 		return STEP_AGAIN;

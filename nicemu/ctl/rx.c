@@ -437,13 +437,28 @@ static nic_noinline void returned(struct nic *nic, const struct arrival *a)
 	}
 }
 
+/* Not about a VI of the link. */
+static nic_noinline void other(struct nic *nic, const struct arrival *a)
+{
+	switch (a->op) {
+	case NIC_OP_RETURN:
+		returned(nic, a);
+		break;
+	case NIC_OP_RESYNC:
+		nic_sys_resync(nic, a->link);
+		break;
+	case NIC_OP_QNIX:
+		nic_qnix_packet(nic, a->link, a->p);
+		break;
+	default:
+		nic_count(nic, bad_packets, 1);
+	}
+}
+
 static void dispatch(struct nic *nic, struct arrival *a)
 {
-	if (nic_unlikely(a->op == NIC_OP_RETURN || a->op == NIC_OP_RESYNC)) {
-		if (a->op == NIC_OP_RETURN)
-			returned(nic, a);
-		else
-			nic_sys_resync(nic, a->link);
+	if (nic_unlikely(a->op >= NIC_OP_RESYNC)) {
+		other(nic, a);
 		return;
 	}
 	a->ctx = target(nic, a);
@@ -487,6 +502,71 @@ static void dispatch(struct nic *nic, struct arrival *a)
 	default:
 		nic_count(nic, bad_packets, 1);
 	}
+}
+
+/* ---- for a NIC that gives leave to messages before they come -------------------------------------------------------- */
+
+struct nic_vi_ctx *nic_rx_target(struct nic *nic, struct nic_link *link, uint32_t vi, uint8_t gen)
+{
+	struct arrival a = { .link = link, .vi = vi, .gen = gen };
+
+	return target(nic, &a);
+}
+
+/*
+ * Is there a receive for a message of that length, when `bound` receives are spoken for?  What VIA punishes is judged when
+ * everything before has arrived.  A receive that may take a pool buffer gets one now if it will need it.
+ */
+enum nic_rx_room nic_rx_room(struct nic *nic, uint32_t vi, uint32_t len, uint32_t bound, uint32_t *buffer)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct arrival a = { .ctx = ctx, .vi = vi };
+	const struct nic_rxe *e = &nic->slot->rxq[vi][(ctx->rx_head + bound) & (NIC_RXQ - 1)];
+
+	if (bound == 0 && !match(nic, &a))
+		return NIC_RX_REJECTED;
+	if (ctx->rx_head + bound == ctx->rx_tail || e->status)
+		return NIC_RX_WAIT;
+	if (len <= e->room)
+		return NIC_RX_ROOM;
+	if ((e->control & NIC_CTL_POOL) && len <= NIC_BUFFER_SIZE)
+		return nic_buffer_take(nic, buffer) ? NIC_RX_ROOM : NIC_RX_WAIT;
+	if (bound)
+		return NIC_RX_WAIT;
+	too_long(nic, &a);
+	return NIC_RX_REJECTED;
+}
+
+/* Is the peer's end of the VI the one that it was? */
+bool nic_rx_still_up(struct nic *nic, struct nic_link *link, uint32_t vi)
+{
+	struct arrival a = { .link = link, .ctx = nic_vi(nic, vi) };
+
+	return still_up(&a);
+}
+
+/* Into the receive at the head. */
+void nic_rx_scatter(struct nic *nic, uint32_t vi, uint32_t from, const uint8_t *data, uint32_t len)
+{
+	scatter(rx_head(nic, vi, nic_vi(nic, vi)), from, data, len);
+}
+
+/* The receive at the head is complete; buffer: pool buffer that has the message, or UINT32_MAX. */
+void nic_rx_done(struct nic *nic, uint32_t vi, uint32_t flags, uint32_t len, uint32_t imm, uint32_t buffer)
+{
+	struct arrival a = { .ctx = nic_vi(nic, vi), .vi = vi, .flags = flags };
+	uint32_t pool = 0;
+
+	if (buffer != UINT32_MAX) {
+		struct nic_desc *desc = nic_host(rx_head(nic, vi, a.ctx)->desc);
+
+		desc->seg[1].addr = (uintptr_t)nic_buffer(nic, buffer);
+		desc->seg[1].handle = NIC_POOL_HANDLE;
+		desc->seg[1].length = len;
+		pool = NIC_ST_POOL;
+	}
+	pop(nic, vi, a.ctx, success(&a, NIC_ST_OP_RECEIVE) | pool, len, imm);
+	acknowledge(nic, &a);
 }
 
 /*

@@ -43,7 +43,7 @@ static void retire(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
 		struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_head & (NIC_TXQ - 1)];
 		struct nic_desc *desc = nic_host(e->desc);
 
-		if (e->flags & NIC_TXE_WAIT)
+		if (e->flags & (NIC_TXE_WAIT | NIC_TXE_QUEUED))
 			break;
 		if (nic_unlikely((desc->control & NIC_CTL_POOL) && !(e->flags & NIC_TXE_GIVEN)))
 			release_buffer(nic, desc);
@@ -321,6 +321,15 @@ static nic_noinline enum step send_pull(struct nic *nic, const struct nic_vi_ctx
 	return STEP_WAIT;
 }
 
+/* To the scheduling queue of a NIC that asks before it sends; all segments are the consumer's to send. */
+static nic_noinline enum step send_queued(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_txe *e, const struct work *w)
+{
+	for (uint32_t i = 0; i < w->nseg; i++)
+		if (w->seg[i].length && !nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length))
+			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
+	return nic->arch->flow->admit(nic, (uint32_t)(ctx - nic->slot->vi), e, message_flags(ctx, w)) ? STEP_DONE : STEP_AGAIN;
+}
+
 static bool peer_pulls(const struct nic *nic, const struct nic_link *link)
 {
 	/* Acquire: pairs with the peer's setting of the bit; it never goes back while the link is up. */
@@ -334,9 +343,11 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 
 		if (nic_unlikely(error))
 			return nic_tx_refuse(nic, e, error);
-		if (w->total > NIC_PAYLOAD)
+		if (w->total > NIC_PAYLOAD && !nic->arch->flow->admit)
 			return send_given(nic, ctx, link, e, w);
 	}
+	if (nic->arch->flow->admit)
+		return send_queued(nic, ctx, e, w);
 	if (nic_likely(w->total <= NIC_INLINE_MAX))
 		return send_inline(nic, ctx, link, e, w);
 	if (w->total >= nic->arch->pull_min && w->nseg <= 2 && e->done == 0 && peer_pulls(nic, link))
@@ -424,7 +435,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || msg->alen > NIC_INLINE_MAX ||
 	                 msg->blen > NIC_INLINE_MAX || len > NIC_INLINE_MAX || len > ctx->max_transfer ||
-	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
+	                 ctx->no_short))
 		return NIC_NOT_DONE;
 	p = room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))
@@ -453,8 +464,7 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	struct nic_packet *p;
 
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || off >= sizeof(nic->map->buffer) ||
-	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer ||
-	                 ctx->reliability == NIC_RELIABLE_RECEPTION))
+	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer || ctx->no_short))
 		return NIC_NOT_DONE;
 	p = room(nic, ctx, link);
 	if (nic_unlikely(!p))
@@ -480,6 +490,8 @@ static enum step execute(struct nic *nic, uint32_t vi, const struct nic_vi_ctx *
 		return nic_tx_refuse(nic, e, error);
 	if (nic_likely(w.op == NIC_CTL_SEND))
 		return do_send(nic, ctx, link, e, &w);
+	if (nic_unlikely(ctx->queued)) /* sends before it have not left */
+		return STEP_AGAIN;
 	return w.op == NIC_CTL_RDMA_WRITE ? nic_rdma_write(nic, vi, link, e, &w) : nic_rdma_read(nic, vi, link, e, &w);
 }
 
@@ -571,6 +583,31 @@ void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error)
 	retire(nic, vi, ctx);
 	if (ctx->tx_next != ctx->tx_tail)
 		nic_vi_schedule(nic, vi);
+}
+
+/* A send of the scheduling queue has left, or will not: then status says why. */
+void nic_tx_finish(struct nic *nic, uint32_t vi, struct nic_txe *e, uint32_t status, uint64_t done)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	e->flags &= ~NIC_TXE_QUEUED;
+	e->done = status ? 0 : done;
+	if (status) {
+		e->flags &= ~NIC_TXE_WAIT;
+		e->status = e->status ? e->status : status;
+	}
+	retire(nic, vi, ctx);
+	if (ctx->tx_next != ctx->tx_tail)
+		nic_vi_schedule(nic, vi);
+}
+
+/* Bytes of a descriptor that is in the scheduling queue. */
+void nic_tx_gather(struct nic *nic, uint32_t vi, struct nic_desc *desc, uint32_t from, uint32_t len, uint8_t *to)
+{
+	struct work w = { .desc = desc, .seg = desc->seg, .nseg = desc->nseg };
+
+	if (nic_unlikely(!gather(nic, nic_vi(nic, vi), &w, from, len, to)))
+		memset(to, 0, len); /* deregistered meanwhile; nothing of others leaves in its place */
 }
 
 int nic_post_send(struct nic *nic, uint32_t vi, struct nic_desc *desc)

@@ -31,12 +31,13 @@ static int check_attr(const struct nic_vi_attr *attr)
 	return attr->max_transfer > NIC_MAX_TRANSFER ? NIC_MTU : NIC_OK;
 }
 
-static void put_attr(struct nic_vi_ctx *ctx, const struct nic_vi_attr *attr)
+static void put_attr(const struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_vi_attr *attr)
 {
 	ctx->reliability = attr->reliability;
 	ctx->flags = attr->flags;
 	ctx->max_transfer = attr->max_transfer ? attr->max_transfer : NIC_MAX_TRANSFER;
 	ctx->ptag = attr->ptag;
+	ctx->no_short = attr->reliability == NIC_RELIABLE_RECEPTION || !nic->arch->post->by_value;
 }
 
 int nic_vi_query(const struct nic *nic, uint32_t vi, enum nic_vi_state *state, struct nic_vi_attr *attr)
@@ -62,7 +63,7 @@ int nic_vi_set(struct nic *nic, uint32_t vi, const struct nic_vi_attr *attr)
 	if (!nic_ptag_get(nic, attr->ptag))
 		return NIC_PTAG;
 	nic_ptag_put(nic, ctx->ptag);
-	put_attr(ctx, attr);
+	put_attr(nic, ctx, attr);
 	return NIC_OK;
 }
 
@@ -101,7 +102,7 @@ int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out
 		return NIC_PTAG;
 	}
 	ctx = nic_vi(nic, vi);
-	put_attr(ctx, &args->attr);
+	put_attr(nic, ctx, &args->attr);
 	ctx->cookie = args->cookie;
 	ctx->send_cq = (uintptr_t)args->send_cq;
 	ctx->recv_cq = (uintptr_t)args->recv_cq;
@@ -109,6 +110,7 @@ int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out
 	ctx->tx_head = ctx->tx_next = ctx->tx_tail = 0;
 	ctx->rx_spilled = ctx->tx_spilled = 0;
 	ctx->acks_owed = ctx->reads = ctx->writes = 0;
+	ctx->queued = ctx->rx_bound = 0;
 	set_state(ctx, NIC_VI_IDLE);
 	*out = vi;
 	return NIC_OK;
@@ -136,6 +138,7 @@ void nic_vi_schedule(struct nic *nic, uint32_t vi)
 		return;
 	ctx->pending = 1;
 	nic->pending[nic->npending++] = vi;
+	nic->nwork++;
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
@@ -150,6 +153,8 @@ void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer)
 	ctx->peer_epoch = peer->epoch;
 	ctx->rx_done = ctx->rx_skip = 0;
 	ctx->acks_owed = 0;
+	ctx->tx_number = ctx->rx_number = 0;
+	ctx->tx_last = 0xFFFF;
 	set_state(ctx, NIC_VI_CONNECTED);
 	nic_count(nic, connections, 1);
 	nic_rx_head(nic, vi);
@@ -162,6 +167,8 @@ void nic_vi_flush_sends(struct nic *nic, uint32_t vi)
 
 	if (ctx->reads || ctx->writes)
 		nic_rdma_revoke(nic, vi);
+	if (nic->arch->flow->cancel)
+		nic->arch->flow->cancel(nic, vi);
 	while (ctx->tx_head != ctx->tx_tail || ctx->tx_spilled) {
 		for (; ctx->tx_next != ctx->tx_tail; ctx->tx_next++) {
 			struct nic_txe *e = &nic->slot->txq[vi][ctx->tx_next & (NIC_TXQ - 1)];

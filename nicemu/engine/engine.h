@@ -6,6 +6,7 @@
 #ifndef NIC_ENGINE_H
 #define NIC_ENGINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct nic;
@@ -16,6 +17,7 @@ struct nic_engine {
 	const char *name;
 	int (*poll)(struct nic *nic); /* the host calls; one bounded pass, returns what moved */
 	uint32_t (*take)(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out); /* likewise; see nic_take */
+	bool needs_host; /* nothing runs while the process does not poll */
 };
 
 const struct nic_engine *nic_engine_find(const char *name);

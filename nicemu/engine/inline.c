@@ -27,7 +27,7 @@ static uint32_t take_inline(struct nic *nic, const struct nic_cq *cq, struct nic
 	return pipe->take(nic, cq, out);
 }
 
-const struct nic_engine nic_engine_inline = { .name = "inline", .poll = poll_inline, .take = take_inline };
+const struct nic_engine nic_engine_inline = { .name = "inline", .poll = poll_inline, .take = take_inline, .needs_host = true };
 
 const struct nic_engine *nic_engine_find(const char *name)
 {

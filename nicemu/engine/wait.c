@@ -43,6 +43,7 @@
 #include <unistd.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/group.h"
 #include "nicemu/engine/cores.h"
 
 enum mode { MODE_AUTO, MODE_SPIN, MODE_YIELD, MODE_SLEEP };
@@ -60,6 +61,7 @@ enum {
 	SLEEP_SOONEST = 50 * US, /* which comes after so long a wait */
 	SLEEP_LEAST = 50 * US,
 	SLEEP_UNFENCED = 500 * US,
+	SLEEP_ASKING = 1 * MS,  /* with questions to peers that may have gone unheard */
 	HOGGED = 500 * US,      /* a yield that takes longer: others do not yield, and a sleeper is woken ahead of them */
 	STALL = 1 * MS,         /* between two questions of a spinning process: it did not have its core */
 	STALLS = 3,             /* of these at least, and an eighth of the time, */
@@ -327,15 +329,24 @@ bool nic_wait_crowded(struct nic *nic)
 
 /* ---- sleeping ---------------------------------------------------------------------------------------------------- */
 
-/* Something that goes on without a packet from a peer: room on a link comes back silently, transfers by both ends go on. */
-static bool in_motion(const struct nic *nic)
+/* What goes on without a packet from a peer: room on a link comes back silently, transfers by both ends go on. */
+static enum nic_motion motion(const struct nic *nic)
 {
-	if (nic->npending || nic->nshared)
-		return true;
+	if (nic->npending || nic->nshared || nic_group_moves(nic))
+		return NIC_MOVES;
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		if (nic_sys_waiting(nic->active[i]))
-			return true;
-	return false;
+			return NIC_MOVES;
+	return nic->arch->pipe->motion ? nic->arch->pipe->motion(nic) : NIC_STILL;
+}
+
+/* What the NIC counts by passes has gone on while this process slept. */
+static void catch_up(struct nic *nic)
+{
+	uint64_t slept = atomic_exchange_explicit(&nic->waiting.slept, 0, memory_order_relaxed); /* a number, no more */
+
+	if (slept && nic->arch->pipe->slept)
+		nic->arch->pipe->slept(nic, (uint32_t)(slept / POLL_NS));
 }
 
 static bool arrived(const struct nic *nic)
@@ -346,26 +357,36 @@ static bool arrived(const struct nic *nic)
 	return nic->waiting.follows_epoch && nic->waiting.epoch != nic_load_acquire(&nic->map->hdr.peer_epoch); /* pairs with peer_request */
 }
 
+static uint64_t sleep_bound(uint64_t ns, bool fenced, enum nic_motion asks)
+{
+	if (asks == NIC_ASKS && ns > SLEEP_ASKING)
+		ns = SLEEP_ASKING;
+	return !fenced && ns > SLEEP_UNFENCED ? SLEEP_UNFENCED : ns;
+}
+
 bool nic_wait_doze(struct nic *nic, struct nic_wait *wait, uint64_t ns)
 {
 	_Atomic uint32_t *bell = bell_of(nic, nic->me);
 	bool fenced = nic->waiting.fenced && peers_fenced(nic);
+	enum nic_motion before;
 
+	catch_up(nic);
+	before = motion(nic);
 	wait->rest = NIC_REST_YIELD;
-	if (in_motion(nic))
+	if (before == NIC_MOVES)
 		return false;
 	wait->rest = NIC_REST_SPIN;
 	nic_store_relaxed(bell, 1); /* ordered by what follows */
 	if (fenced && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) < 0) /* B1: pairs with nic_link_publish */
 		fenced = false;
 	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with nic_bell_tell */
-	if (arrived(nic)) {
+	if (arrived(nic) || motion(nic) == NIC_MOVES) { /* a link that was opened to this NIC comes with a ring, too */
 		/* Relaxed: other threads that sleep here see the packet's ring, or wake by themselves. */
 		if (!nic_load_relaxed(&nic->waiting.sleepers))
 			nic_store_relaxed(bell, 0);
 		return false;
 	}
-	wait->sleep = !fenced && ns > SLEEP_UNFENCED ? SLEEP_UNFENCED : ns;
+	wait->sleep = sleep_bound(ns, fenced, before);
 	wait->nic = nic;
 	wait->rest = NIC_REST_SLEEP;
 	nic->polls += wait->sleep / POLL_NS;
@@ -379,8 +400,10 @@ static void fall_asleep(struct nic *nic, uint64_t ns)
 {
 	struct timespec t = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 	_Atomic uint32_t *bell = bell_of(nic, nic->me);
+	uint64_t from = now();
 
 	syscall(SYS_futex, bell, FUTEX_WAIT, 1, &t, NULL, 0); /* a signal may end it, too: an early look does no harm */
+	atomic_fetch_add_explicit(&nic->waiting.slept, now() - from, memory_order_relaxed); /* a number, no more */
 	if (atomic_exchange(bell, 0) && nic_load_relaxed(&nic->waiting.sleepers) > 1) /* counted before they look at the bell */
 		futex_wake(bell);
 	atomic_fetch_sub_explicit(&nic->waiting.sleepers, 1, memory_order_release); /* pairs with nic_wait_close */

@@ -25,6 +25,7 @@ struct nic_waiting {
 	uint64_t stall_began, stalled;
 	uint32_t stalls;          /* since then */
 	_Atomic uint32_t sleepers; /* threads between nic_wait_doze and the end of nic_wait_rest */
+	_Atomic uint64_t slept;   /* nanoseconds that the NIC has not been told of */
 };
 
 void nic_wait_open(struct nic *nic);       /* may take some milliseconds: no lock is held */

@@ -17,13 +17,14 @@
 #include "nicemu/mem/claim.h"
 #include "nicemu/mem/conn.h"
 #include "nicemu/mem/mmt.h"
+#include "nicemu/mem/qnix.h"
 #include "nicemu/mem/slot.h"
 #include "nicemu/mem/vi.h"
 #include "nicemu/nic.h"
 
 #define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
 enum {
-	NIC_CARD_VERSION = 1,
+	NIC_CARD_VERSION = 2,
 	NIC_POOL_BUFFERS = 128 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
@@ -49,6 +50,7 @@ struct nic_slot {
 	char command[32];
 	_Atomic uint32_t fenced;             /* 1: the owner's threads take part in the barrier of a sleeper (engine/wait.c) */
 	_Atomic uint64_t cpus[NIC_CPU_WORDS]; /* processors that the owner may use; all 0: not known */
+	char arch[16];
 
 	/* bit per slot; the owner writes */
 	_Alignas(64) _Atomic uint64_t linked[NIC_MAX_SLOTS / 64]; /* holds a link with it: its slot must not be given away */
@@ -75,6 +77,7 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_claims claims[NIC_MAX_SLOTS]; /* transfers that slot i was asked to help this one with */
 	_Alignas(NIC_PAGE) struct nic_txe txq[NIC_VI_TABLE][NIC_TXQ];
 	_Alignas(NIC_PAGE) struct nic_rxe rxq[NIC_VI_TABLE][NIC_RXQ];
+	_Alignas(NIC_PAGE) struct qnix_slot qnix;
 };
 
 /* The free part of the pool: taken and returned in batches under the card lock. */
@@ -106,6 +109,7 @@ struct nic_card_hdr {
 	uint8_t pad;
 	char device[NIC_DEVICE_MAX];
 	_Alignas(64) _Atomic uint32_t peer_epoch; /* counts peer requests */
+	_Alignas(64) _Atomic uint32_t nic_epoch;  /* counts the times a NIC has opened a link for system messages */
 	_Alignas(64) _Atomic uint32_t used;       /* slots ever used: scans stop here */
 	_Atomic uint32_t population;              /* counts the slots that come and go */
 };
@@ -131,8 +135,9 @@ static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
 		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, claims), offsetof(struct nic_slot, txq),
-		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, heap), offsetof(struct nic_card_map, buffer), NIC_HEAP_SIZE, NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS,
-		NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
+		offsetof(struct nic_slot, qnix), sizeof(struct qnix_slot),
+		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, heap), offsetof(struct nic_card_map, buffer),
+		NIC_HEAP_SIZE, NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS, NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
 	uint64_t h = 14695981039346656037ull;
 
 	for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)

@@ -43,8 +43,10 @@ enum nic_op {
 	NIC_OP_WRITE_HALF, /* RDMA write: please copy the second half out of my process */
 	NIC_OP_ACK,        /* system: the oldest unacknowledged messages of the VI are in place, or were refused */
 	NIC_OP_DISCONNECT, /* system: the sender's end of the VI is gone; len messages are acknowledged first, imm: error of the next one */
+	/* from here on not about a VI of the link, as far as the link's part of the receiver knows */
 	NIC_OP_RESYNC,     /* system: more ends are gone than could be told one by one: look at the sender's VIs */
 	NIC_OP_RETURN,     /* system: surplus buffers come back */
+	NIC_OP_QNIX,       /* a packet with a QNIX header (mem/qnix.h) at the start of its data */
 	NIC_OP_COUNT
 };
 
@@ -53,6 +55,7 @@ enum {
 	NIC_PF_IMM = 0x01u << 24,   /* imm is valid */
 	NIC_PF_MORE = 0x02u << 24,  /* further packets of the same message follow */
 	NIC_PF_ACK = 0x04u << 24,   /* acknowledge this message when it is in place */
+	NIC_PF_BUF = 0x10u << 24,   /* QNIX: the payload is in a buffer, whose number follows the header */
 	NIC_PF_ERROR = 0x08u << 24, /* ACK, READ_BUF: refused; imm is the NIC_ST_* error */
 	NIC_PF_LEN = 0x00FFFFFFu,
 };
@@ -92,6 +95,13 @@ struct nic_packet {
 			uint32_t n;
 			uint32_t buffer[11];
 		} ret;
+		struct {
+			uint64_t header[2];
+			union {
+				uint8_t data[32];
+				uint32_t buffer;
+			};
+		} qnix;
 	};
 };
 

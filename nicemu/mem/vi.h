@@ -29,6 +29,7 @@ struct nic_txe {
 enum {
 	NIC_TXE_WAIT = 1,  /* sent; an acknowledgement or an answer is due */
 	NIC_TXE_ASKED = 2, /* the peer's NIC was asked to help; completes by itself, not by an acknowledgement */
+	NIC_TXE_QUEUED = 8, /* in the scheduling queue */
 	NIC_TXE_GIVEN = 4, /* its pool buffer is out of the consumer's hands */
 };
 
@@ -53,7 +54,7 @@ struct nic_vi_ctx {
 	uint64_t send_cq, recv_cq; /* host addresses of struct nic_cq; 0: none */
 	uint16_t peer_slot, peer_vi;
 	uint8_t gen, peer_gen; /* of this VI's connection; of the peer's */
-	uint16_t pad0;
+	uint16_t no_short; /* 1: a message inside a command must not be sent: it needs an answer, or the post strategy has no such way */
 	uint32_t pad1;
 	uint32_t peer_epoch; /* epoch of the peer slot when connected */
 
@@ -68,6 +69,10 @@ struct nic_vi_ctx {
 	uint32_t pending;                       /* 1: on the scheduler's list */
 	uint32_t acks_owed;                     /* messages in place whose acknowledgement found no room */
 	uint32_t reads, writes;                 /* of the send queue: transfers that the peer's NIC was asked to help with */
+	uint32_t queued;                        /* sends in the scheduling queue of a NIC that has one */
+	uint32_t rx_bound;                      /* receives from the head on that a message has leave to arrive in */
+	uint16_t tx_number, rx_number;          /* of the next message to be asked for, and to be allowed */
+	uint16_t tx_last, pad2;                 /* youngest scheduling queue entry; 0xFFFF: none */
 };
 _Static_assert(sizeof(struct nic_vi_ctx) % 64 == 0, "whole lines");
 _Static_assert(sizeof(struct nic_txe) == 32 && sizeof(struct nic_rxe) == 32, "physical descriptors");

@@ -105,7 +105,19 @@ static int queues(struct nic *nic)
 	}
 	for (uint32_t i = n; i < nic->npending; i++)
 		nic->pending[kept++] = nic->pending[i];
+	nic->nwork -= nic->npending - kept;
 	nic->npending = kept;
+	return moved;
+}
+
+static nic_noinline int waiting(struct nic *nic)
+{
+	int moved = 0;
+
+	if (nic->npending)
+		moved += queues(nic);
+	if (nic->group_work)
+		moved += nic_group_run(nic);
 	return moved;
 }
 
@@ -115,8 +127,8 @@ static int pass(struct nic *nic)
 
 	if (nic_unlikely(nic->nshared))
 		moved += nic_rdma_run(nic);
-	if (nic_unlikely(nic->npending))
-		moved += queues(nic);
+	if (nic_unlikely(nic->nwork))
+		moved += waiting(nic);
 	return moved;
 }
 
@@ -179,8 +191,8 @@ static uint32_t take(struct nic *nic, const struct nic_cq *cq, struct nic_taken 
 {
 	uint32_t len;
 
-	if (nic_unlikely(nic->npending))
-		queues(nic);
+	if (nic_unlikely(nic->nwork))
+		waiting(nic);
 	if (nic_unlikely(nic->nshared))
 		nic_rdma_run(nic);
 	len = nic_unlikely(many(nic)) ? take_of_many(nic, cq, out) : take_of_few(nic, cq, out);

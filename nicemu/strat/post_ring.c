@@ -46,6 +46,17 @@ static void push_send(struct nic *nic, uint32_t vi, struct nic_desc *desc)
 	e->done = 0;
 }
 
+/* To the end of the send queue, on the NIC or in host memory. */
+void nic_post_queue(struct nic *nic, uint32_t vi, struct nic_desc *desc)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	if (nic_unlikely(ctx->tx_spilled || ctx->tx_tail - ctx->tx_head == NIC_TXQ))
+		spill(nic, desc, &ctx->tx_spill, &ctx->tx_spilled);
+	else
+		push_send(nic, vi, desc);
+}
+
 static void send(struct nic *nic, uint32_t vi, struct nic_desc *desc)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
@@ -100,4 +111,11 @@ static void refill(struct nic *nic, uint32_t vi)
 	}
 }
 
-const struct nic_post nic_post_ring = { .name = "ring", .send = send, .recv = recv, .refill = refill };
+/* There is no queue of commands: it is executed at once. */
+static int command(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	return nic_group_execute(nic, cmd);
+}
+
+const struct nic_post nic_post_ring = { .name = "ring", .send = send, .recv = recv, .refill = refill, .command = command,
+	.by_value = true };

@@ -38,4 +38,14 @@ static void *map(struct nic *nic, uint32_t ptag, const struct nic_seg *seg, uint
 	return check(nic, seg->addr + offset, len, seg->handle, ptag) ? nic_host(seg->addr + offset) : NULL;
 }
 
-const struct nic_xlate nic_xlate_rmmt = { .name = "rmmt", .map = map };
+static uint32_t table(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *out, uint32_t room)
+{
+	(void)nic;
+	(void)len;
+	if (!room)
+		return 0;
+	out[0] = addr;
+	return 1;
+}
+
+const struct nic_xlate nic_xlate_rmmt = { .name = "rmmt", .map = map, .table = table };

@@ -332,6 +332,57 @@ VIP_RETURN VipQueryNic(VIP_NIC_HANDLE handle, VIP_NIC_ATTRIBUTES *out)
 	return VIP_SUCCESS;
 }
 
+VIP_RETURN VipxCardSlot(VIP_NIC_HANDLE handle, VIP_ULONG *slot)
+{
+	(void)handle;
+	*slot = 0;
+	return VIP_SUCCESS;
+}
+
+/* This network has no groups. */
+VIP_RETURN VipxGroupJoin(VIP_NIC_HANDLE handle, const VIPX_GROUP *group, VIP_UINT32 *operation)
+{
+	(void)handle;
+	(void)group;
+	(void)operation;
+	return VIP_ERROR_NOT_SUPPORTED;
+}
+
+VIP_RETURN VipxGroupLeave(VIP_NIC_HANDLE handle, VIP_UINT32 group)
+{
+	(void)handle;
+	(void)group;
+	return VIP_ERROR_NOT_SUPPORTED;
+}
+
+VIP_RETURN VipxBarrier(VIP_NIC_HANDLE handle, VIP_UINT32 group, VIP_UINT32 *operation)
+{
+	(void)handle;
+	(void)group;
+	(void)operation;
+	return VIP_ERROR_NOT_SUPPORTED;
+}
+
+VIP_RETURN VipxBroadcast(VIP_NIC_HANDLE handle, VIP_UINT32 group, VIP_UINT32 root, VIP_PVOID buffer, VIP_UINT64 length,
+                         VIP_UINT32 *operation)
+{
+	(void)handle;
+	(void)group;
+	(void)root;
+	(void)buffer;
+	(void)length;
+	(void)operation;
+	return VIP_ERROR_NOT_SUPPORTED;
+}
+
+VIP_RETURN VipxOperationDone(VIP_NIC_HANDLE handle, VIP_UINT32 operation, VIP_UINT32 *value)
+{
+	(void)handle;
+	(void)operation;
+	(void)value;
+	return VIP_ERROR_NOT_SUPPORTED;
+}
+
 VIP_RETURN VipxCardId(VIP_NIC_HANDLE handle, VIP_UINT64 *card)
 {
 	(void)handle;

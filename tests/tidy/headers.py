@@ -21,6 +21,8 @@ PUBLIC = [
     ("vipl.h", "c", "c99", ["-DVIPL095"]),
     ("vipl.h", "c++", "c++98", ["-Wno-long-long"]),
     ("vipl.h", "c++", "c++17", []),
+    ("qnix.h", "c", "c99", []),
+    ("qnix.h", "c++", "c++98", []),
     ("nicemu/nic.h", "c", "c11", []),
     ("cmpi/cmpi.h", "c", "c11", []),
     ("cmpi/protocol.h", "c", "c11", []),
@@ -29,7 +31,7 @@ PUBLIC = [
 
 def compile_file(root, compiler, source, standard, more):
     """The compiler's complaints."""
-    run = subprocess.run([*compiler.split(), f"-std={standard}", *STRICT, *more, f"-I{root}", f"-I{root}/vipl/include", source],
+    run = subprocess.run([*compiler.split(), f"-std={standard}", *STRICT, *more, f"-I{root}", f"-I{root}/vipl/include", f"-I{root}/qx/include", source],
                          capture_output=True, text=True)
     if run.returncode == 0:
         return []
@@ -53,7 +55,7 @@ def main():
         tap.check(f"{header} alone as {standard} {' '.join(more)}".rstrip(),
                   compile_alone(root, compiler, header, language, standard, more) if compiler else [],
                   None if compiler else "there is no C++ compiler")
-    inner = files(root, r"^(nicemu|vipl/src|cmpi)/.*\.h$")
+    inner = files(root, r"^(nicemu|vipl/src|qx/src|cmpi)/.*\.h$")
     more = ["-D_GNU_SOURCE", "-mcx16", "-Wno-pedantic", "-Wno-unused-function"]
     tap.check("every header of the layers compiles alone",
               [f"{h}: {line}" for h in inner for line in compile_alone(root, compilers["c"], h, "c", "gnu11", more)])

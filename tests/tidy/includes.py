@@ -29,6 +29,8 @@ RULES = {
     "cmpi/pm_via/": [r"cmpi/", r"vipl\.h$"],
     "vipl/": [r"vipl/src/", r"vipl\.h$", r"nicemu/nic\.h$", r"nicemu/mem/"],
     "vipl/include/": [],
+    "qx/": [r"qx/src/", r"qnix\.h$", r"nicemu/nic\.h$", r"nicemu/mem/"],
+    "qx/include/": [],
     "nicemu/": [r"nicemu/(?!tools/)"],
     "nicemu/nic.h": [r"nicemu/mem/"],
     "nicemu/util/": [r"nicemu/util/", r"nicemu/nic\.h$"],
@@ -39,7 +41,7 @@ RULES = {
     "nicemu/arch/": [r"nicemu/arch/arch\.h$", r"nicemu/nic\.h$"],
     "nicemu/tools/": [r"nicemu/tools/", r"nicemu/nic\.h$"],
     "bench/": [r"bench/", r"nicemu/nic\.h$", r"vipl\.h$", r"cmpi/cmpi\.h$"],
-    "examples/": [r"vipl\.h$"],
+    "examples/": [r"vipl\.h$", r"qnix\.h$"],
     "man/": [r"nicemu/util/params\.def$", r"nicemu/obs/counters\.def$", r"cmpi/pm_via/counters\.h$"],
     "tests/": [r""],
     "tests/mpi/": [r"tests/"],
@@ -62,7 +64,8 @@ def includes(root, path):
 
 
 def resolves(root, name):
-    return os.path.exists(os.path.join(root, name)) or (name == "vipl.h" and os.path.exists(f"{root}/vipl/include/vipl.h"))
+    return os.path.exists(os.path.join(root, name)) or (name == "vipl.h" and os.path.exists(f"{root}/vipl/include/vipl.h")) \
+        or (name == "qnix.h" and os.path.exists(f"{root}/qx/include/qnix.h"))
 
 
 def layer_faults(root, sources):
@@ -84,7 +87,7 @@ def spelling_faults(root, sources):
             beside = path.startswith(("tests/", "bench/")) and os.path.exists(os.path.join(root, os.path.dirname(path), name))
             if quote == '"' and not resolves(root, name) and not re.match(foreign, name) and not beside:
                 yield f'{path}:{line}: "{name}" is not a path from the root of the tree'
-            if quote == "<" and name != "vipl.h" and resolves(root, name) and "/" in name:
+            if quote == "<" and name not in ("vipl.h", "qnix.h") and resolves(root, name) and "/" in name:
                 yield f"{path}:{line}: <{name}> is ours: in quotes"
 
 

@@ -70,7 +70,7 @@ def foreign_code(root):
 def main():
     root, build, tap = sys.argv[1], sys.argv[2], Tap()
     pages = {os.path.basename(p): p for p in glob.glob(f"{build}/man/*.[1-9]") + glob.glob(f"{root}/man/*.[1-9]")}
-    wanted = ["qnix.1", "qnix.conf.5", "qnix.7", "qnix-counters.7", "vipl.7"]
+    wanted = ["qnix.1", "qnix.conf.5", "qnix.7", "qnix-counters.7", "vipl.7", "qx.3"]
     tap.check("the pages are there", [f"no {w}" for w in wanted if w not in pages])
     tap.check("every page passes mandoc -T lint", [f for p in sorted(pages.values()) for f in lint(p)],
               None if shutil.which("mandoc") else "mandoc is not installed")
@@ -89,6 +89,8 @@ def main():
     calls = sorted(set(rows(root, "vipl/include/vipl.h", r"\b(Vip\w+)\(")))
     vip = "\n".join(t for n, t in text.items() if re.match(r"(Vip|vipl)", n))
     tap.check("the pages of VIPL have every call", lacks(vip, calls) if len(calls) > 40 else ["calls not found"])
+    library = sorted(set(rows(root, "qx/include/qnix.h", r"\b(qx_\w+)\(")))
+    tap.check("qx(3) has every call of the QNIX library", lacks(text.get("qx.3", ""), library) if len(library) > 15 else ["calls not found"])
     tap.check("no page refers to one that does not exist", references(list(pages.values())))
     tap.check("what README files and comments lead to exists", dead_links(root))
     tap.check("the code in README.md is from examples/", foreign_code(root))

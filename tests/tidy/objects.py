@@ -24,10 +24,11 @@ HOT_REFUSED = re.compile(
     r")(_chk)?$")
 CLOCKS = re.compile(r"^_*(clock_gettime|clock_nanosleep|clock|gettimeofday|time|nanosleep|usleep|sleep)(_chk)?$")
 
-ABOVE_NIC = r"^(Vip|vipl_|cmpi_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)"
+ABOVE_NIC = r"^(Vip|vipl_|qx_|cmpi_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)"
 # For sources that start so (the longest that fits counts): symbols that their objects may not refer to.
 REFUSED = {
     "nicemu/": ABOVE_NIC,
+    "qx/src/": r"^(Vip|vipl_|cmpi_|via_|mpip_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "vipl/src/": r"^(cmpi_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "cmpi/": r"^(nic_|Vip|vipl_|via_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "cmpi/pm_via/": r"^(nic_|vipl_|btl_qnix|mca_|opal_|ompi_|MPI_)",
@@ -80,7 +81,7 @@ def main():
     component = f"{build}/btl_qnix/.libs/mca_btl_qnix.so"
     without_mpi = None if makefile(build, "MPICC") else "this build has no Open MPI"
     without_mtl = without_mpi or not makefile(build, "OMPI_MTL_LIBS")
-    layers = [s for s in files(root, r"^(nicemu|vipl/src|cmpi|btl_qnix|mtl_qnix)/.*\.c$")
+    layers = [s for s in files(root, r"^(nicemu|vipl/src|qx/src|cmpi|btl_qnix|mtl_qnix)/.*\.c$")
               if not (without_mpi and s.startswith("btl_qnix/")) and not (without_mtl and s.startswith("mtl_qnix/"))]
     objects = {s: objects_of(build, s) for s in layers}
     names = undefined([o for found in objects.values() for o in found])
@@ -98,14 +99,18 @@ def main():
     tap.check("each layer refers to the next one down, and no further", [
         f"{s} refers to {name}" for s in layers for name in refers[s]
         if re.match(REFUSED[longest(REFUSED, s)], name)])
-    tap.check("vipl calls only what nic.h declares", [
-        f"{s} refers to {name}" for s in layers if s.startswith("vipl/src/")
+    tap.check("vipl and qx call only what nic.h declares", [
+        f"{s} refers to {name}" for s in layers if s.startswith(("vipl/src/", "qx/src/"))
         for name in refers[s] if name.startswith("nic_") and name not in public])
 
     vipl = f"{build}/vipl/.libs/libvipl.so"
     exported = defined(vipl) if os.path.exists(vipl) else set()
     tap.check("libvipl.so exports Vip* and nothing else",
               sorted(n for n in exported if not re.match(r"Vip[A-Zx]", n)) or ([] if "VipOpenNic" in exported else ["no VipOpenNic"]))
+    library = f"{build}/qx/.libs/libqnix.so"
+    exported = defined(library) if os.path.exists(library) else set()
+    tap.check("libqnix.so exports qx_* and nothing else",
+              sorted(n for n in exported if not n.startswith("qx_")) or ([] if "qx_init" in exported else ["no qx_init"]))
     exported = defined(component) if os.path.exists(component) else set()
     wanted = {"mca_btl_qnix_component"} | (set() if without_mtl else {"mca_mtl_qnix_component"})
     tap.check("mca_btl_qnix.so exports its components and nothing else",

@@ -435,6 +435,25 @@ VIP_RETURN VipxConnectPending(IN VIP_NIC_HANDLE NicHandle, VIP_ULONG *Cursor, OU
                               OUT VIP_NET_ADDRESS *TheirRemote);
 VIP_ULONG VipxConnectEpoch(IN VIP_NIC_HANDLE NicHandle);
 
+/*
+ * Groups of process slots, whose NICs carry on a barrier or a broadcast by themselves.  Join, Barrier and Broadcast start an
+ * operation, VipxOperationDone says whether it is over and ends it: VIP_NOT_DONE, VIP_SUCCESS and the operation's value,
+ * VIP_ERROR_RESOURCE (may be tried again) or VIP_INVALID_STATE (a member has died).  VIP_ERROR_RESOURCE from the call that
+ * starts one: try again later.  All members join with the same name and the same list of slots (VipxCardSlot), and broadcast
+ * the same number of bytes, at most VIPX_BROADCAST_MAX, from the slot Root.  The value of a join is the group's number here.
+ */
+#define VIPX_BROADCAST_MAX 1048576
+typedef struct _VIPX_GROUP {
+	VIP_UINT32 Name, Size, Place; /* Place: own place in Slot */
+	const VIP_UINT32 *Slot;
+} VIPX_GROUP;
+VIP_RETURN VipxGroupJoin(IN VIP_NIC_HANDLE NicHandle, IN const VIPX_GROUP *Group, OUT VIP_UINT32 *Operation);
+VIP_RETURN VipxGroupLeave(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Group);
+VIP_RETURN VipxBarrier(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Group, OUT VIP_UINT32 *Operation);
+VIP_RETURN VipxBroadcast(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Group, IN VIP_UINT32 Root, IN VIP_PVOID Buffer,
+                         IN VIP_UINT64 Length, OUT VIP_UINT32 *Operation);
+VIP_RETURN VipxOperationDone(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Operation, OUT VIP_UINT32 *Value);
+
 /* Counters of the NIC handle.  Counter adds one or finds it; the cell lives until VipCloseNic, written by its owner only. */
 VIP_UINT64 *VipxCounter(IN VIP_NIC_HANDLE NicHandle, IN const VIP_CHAR *Name, IN const VIP_CHAR *Help);
 const VIP_UINT64 *VipxCounterAt(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG Index, OUT const VIP_CHAR **Name,

@@ -419,8 +419,127 @@ static void an_orderly_end_is_silent(void)
 	run(3, false, one_leaves_early);
 }
 
+/* ---- groups ------------------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t under_way, failures;
+
+static void count_down(void *arg, int err)
+{
+	(void)arg;
+	under_way--;
+	failures += err != CMPI_OK;
+}
+
+static bool any_under_way(void)
+{
+	return under_way > 0;
+}
+
+static struct cmpi_group *join_all(uint32_t name)
+{
+	struct cmpi_group *group = NULL;
+
+	under_way = 1;
+	CHECK_EQ(cmpi_group_join(m.c, name, m.to, m.n, m.me, count_down, NULL, &group), CMPI_OK);
+	CHECK(progress_while(any_under_way));
+	CHECK_EQ(failures, 0);
+	return group;
+}
+
+/* What all have written into common memory before a barrier is there after it. */
+static void many_barriers(struct cmpi_group *group)
+{
+	for (uint32_t round = 1; round <= 2000; round++) {
+		_Atomic uint32_t *mine = (_Atomic uint32_t *)(void *)memory;
+
+		atomic_store_explicit(mine, round, memory_order_relaxed); /* the barrier orders it */
+		under_way = 1;
+		CHECK_EQ(cmpi_barrier(group, count_down, NULL), CMPI_OK);
+		CHECK(progress_while(any_under_way));
+		for (uint32_t i = 0; i < m.n; i++)
+			m.wrong += atomic_load_explicit((_Atomic uint32_t *)(void *)(all_memory + i * MEMORY), memory_order_relaxed) < round;
+	}
+	CHECK_EQ(m.wrong, 0);
+}
+
+static void many_broadcasts(struct cmpi_group *group)
+{
+	static const size_t sizes[] = {0, 1, 16, 100, 8320, 8321, 100000, 700000};
+	static uint8_t data[4][700000];
+
+	for (uint32_t round = 0; round < 40; round++) {
+		for (uint32_t k = 0; k < 4; k++) { /* four under way, from different roots */
+			size_t len = sizes[(round + k) % 8];
+
+			memset(data[k], 0, len);
+			if ((round + k) % m.n == m.me)
+				fill(data[k], round * 4 + k, (uint32_t)len);
+			under_way++;
+			CHECK_EQ(cmpi_bcast(group, (round + k) % m.n, data[k], len, count_down, NULL), CMPI_OK);
+		}
+		CHECK(progress_while(any_under_way));
+		for (uint32_t k = 0; k < 4; k++)
+			m.wrong += !good(data[k], round * 4 + k, 0, (uint32_t)sizes[(round + k) % 8]);
+	}
+	CHECK_EQ(m.wrong, 0);
+	CHECK_EQ(failures, 0);
+}
+
+static void together(void)
+{
+	struct cmpi_group *group = join_all(3), *other = join_all(4);
+
+	many_barriers(group);
+	many_broadcasts(group);
+	cmpi_group_leave(other);
+	many_broadcasts(other = join_all(4));
+	under_way = 1;
+	CHECK_EQ(cmpi_barrier(group, count_down, NULL), CMPI_OK); /* nobody leaves before all are through */
+	CHECK(progress_while(any_under_way));
+	cmpi_group_leave(other);
+	cmpi_group_leave(group);
+	CHECK_EQ(failures, 0);
+}
+
+static void groups(void)
+{
+	run(4, false, together);
+	run(3, true, together);
+	run(1, false, together);
+}
+
+/* A member is killed: the others' barrier ends in an error. */
+static void one_dies(void)
+{
+	struct cmpi_group *group = join_all(3);
+
+	under_way = 1;
+	if (m.me == 1)
+		raise(SIGKILL);
+	CHECK_EQ(cmpi_barrier(group, count_down, NULL), CMPI_OK);
+	CHECK(progress_while(any_under_way));
+	CHECK_EQ(failures, 1);
+	cmpi_group_leave(group);
+}
+
+static void a_group_with_a_killed_member(void)
+{
+	run(3, false, one_dies);
+}
+
+static void with_arch(const char *arch)
+{
+	printf("# arch %s\n", arch);
+	cmpi_param_set("arch", arch, "test");
+	CASE(groups);
+	CASE(a_group_with_a_killed_member);
+}
+
 int main(void)
 {
+	char arch[32];
+
+	snprintf(arch, sizeof(arch), "%s", cmpi_param_string("arch")); /* setting it changes what that points to */
 	all_memory = mmap(NULL, MEMBERS * MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (all_memory == MAP_FAILED)
 		return EXIT_FAILURE;
@@ -431,5 +550,8 @@ int main(void)
 	CASE(threads);
 	CASE(a_killed_peer_is_named);
 	CASE(an_orderly_end_is_silent);
+	with_arch(arch);
+	if (strcmp(arch, "qnix"))
+		with_arch("qnix");
 	return check_done();
 }

@@ -85,6 +85,7 @@ static void surplus_comes_back(void)
 {
 	struct pair p;
 
+	SKIP_ASKING();
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
 	receives(&p.b, 1000, 2048);
 	for (int i = 0; i < 1000; i++) {
@@ -119,7 +120,7 @@ static void visit(struct end *server)
 	receives(&client, 100, 8192);
 	for (int i = 0; i < 100; i++)
 		send_desc(server, fill(server, i, 0, server->mem, 8192));
-	CHECK(status_of(&server->desc[99]) & NIC_ST_DONE);
+	CHECK(asks_first() || status_of(&server->desc[99]) & NIC_ST_DONE); /* who asks first has them ready in buffers */
 	end_close(&client);
 	CHECK(watched(server));
 	CHECK_EQ(nic_disconnect(server->nic, server->vi), NIC_OK);
@@ -183,7 +184,7 @@ static void dead_slot_is_recovered(void)
 	CHECK_EQ(kin_kill(child), -SIGKILL);
 	CHECK(kin_lost(&e, KIN_SECONDS));
 	CHECK_EQ(nic_disconnect(e.nic, e.vi), NIC_OK);
-	CHECK(out_of_pool(e.nic) >= in_hand(&e) + held + 100);
+	CHECK(out_of_pool(e.nic) >= in_hand(&e) + held + (asks_first() ? 0 : 100)); /* who asks first has taken them back */
 	end_open(&next, device); /* takes the dead slot */
 	CHECK_EQ(next.nic->me, dead);
 	CHECK_EQ(out_of_pool(e.nic), in_hand(&e) + in_hand(&next));

@@ -70,6 +70,7 @@ static void pull_counts(void)
 {
 	struct pair p;
 
+	SKIP_ASKING();
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
 	one(&p, 100000, 1);
 	CHECK_EQ(counter(p.b.nic, "bytes_pulled"), 100000);
@@ -178,13 +179,13 @@ static void given_buffers(void)
 		} else {
 			REQUIRE(CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL));
 			CHECK_EQ(r->seg[1].length, len);
-			CHECK_EQ(r->seg[1].addr, (uintptr_t)buf);
+			CHECK(asks_first() || r->seg[1].addr == (uintptr_t)buf); /* or a copy */
 			CHECK(is_pattern((void *)(uintptr_t)r->seg[1].addr, len, i));
 			nic_buf_give(p.b.nic, (void *)(uintptr_t)r->seg[1].addr);
 		}
 	}
 	/* One way only: surplus came back, nobody hoards. */
-	CHECK(counter(p.b.nic, "buffers_returned") > 0);
+	CHECK(asks_first() || counter(p.b.nic, "buffers_returned") > 0);
 	CHECK(counter(p.a.nic, "buffers_taken") < 256);
 	pair_close(&p);
 }
@@ -310,6 +311,7 @@ static void short_commands(void)
 	struct pair p;
 	uint8_t data[NIC_INLINE_MAX];
 
+	SKIP_ASKING();
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
 	pattern(data, sizeof(data), 6);
 	for (uint32_t len = 8; len <= NIC_INLINE_MAX; len += len < 120 || len > NIC_INLINE_MAX - 3 ? 1 : len < 1030 ? 31 : 1)

@@ -126,14 +126,14 @@ static void a_core_of_its_own(void)
 	nic_close(nic);
 }
 
-/* How often a wait of `ms` is told to do what, with a program that works for `work` between two looks. */
+/* How often a wait of `ms`, and of 100 questions at least, is told to do what, with a program that works for `work` between two looks. */
 static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, long count[3])
 {
 	double until = kin_now() + ms / 1e3;
 	struct nic_wait wait = { 0 };
 
 	memset(count, 0, 3 * sizeof(*count));
-	while (kin_now() < until) {
+	while (kin_now() < until || count[NIC_REST_SPIN] + count[NIC_REST_YIELD] + count[NIC_REST_SLEEP] < 100) {
 		double busy = kin_now() + (double)work / 1e9;
 
 		while (kin_now() < busy)
@@ -296,8 +296,14 @@ static void no_sleep_with_work_to_do(void)
 	nic_wait_rest(&wait);
 	for (int i = 1; i < 1000; i++)
 		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem, 100)); /* more than the link holds */
-	CHECK(!nic_wait_doze(p.a.nic, &wait, 20000 * MS));
-	CHECK_EQ(wait.rest, NIC_REST_YIELD);
+	if (asks_first()) { /* all that is on the NIC has been asked for */
+		CHECK(nic_wait_doze(p.a.nic, &wait, 20000 * MS));
+		CHECK(wait.sleep <= 1 * MS);
+		nic_wait_rest(&wait);
+	} else {
+		CHECK(!nic_wait_doze(p.a.nic, &wait, 20000 * MS));
+		CHECK_EQ(wait.rest, NIC_REST_YIELD);
+	}
 	pair_close(&p);
 }
 
@@ -316,6 +322,7 @@ static void closing_ends_a_sleep(void)
 	pthread_t thread;
 
 	REQUIRE(nic);
+	nic_poll(nic); /* a new one may have to look around first */
 	CHECK(nic_wait_doze(nic, &wait, 20000 * MS));
 	pthread_create(&thread, NULL, close_late, nic);
 	nic_wait_rest(&wait);
@@ -337,6 +344,7 @@ static void requests_wake(void)
 	a = addr_of(e.nic, "a");
 	b = addr_of(f.nic, "b");
 	nic_peer_epoch(f.nic);
+	nic_poll(f.nic);
 	CHECK(nic_wait_doze(f.nic, &wait, 20000 * MS));
 	pthread_create(&thread, NULL, rest, &wait);
 	usleep(20000);
@@ -349,6 +357,175 @@ static void requests_wake(void)
 	nic_wait_rest(&wait);
 	end_close(&e);
 	end_close(&f);
+}
+
+/* ---- what a NIC is at besides packets, on each architecture ------------------------------------------------------- */
+
+/* Idle passes until it may sleep; that it moves is told apart from that something has come. */
+static bool asleep_soon(struct end *e, struct nic_wait *wait)
+{
+	for (int i = 0; i < 1000; i++) {
+		nic_poll(e->nic);
+		if (nic_wait_doze(e->nic, wait, 20000 * MS))
+			return true;
+	}
+	return false;
+}
+
+static bool over(struct pair *p, struct end *e, uint32_t op, uint32_t *value)
+{
+	int err = NIC_NOT_DONE;
+
+	for (int i = 0; i < 1000 && err == NIC_NOT_DONE; i++) {
+		nic_poll(p->a.nic);
+		nic_poll(p->b.nic);
+		err = nic_op_test(e->nic, op, value);
+	}
+	return CHECK_EQ(err, NIC_OK);
+}
+
+static uint32_t slot_of(struct end *e)
+{
+	struct nic_attr attr;
+
+	nic_query(e->nic, &attr);
+	return attr.slot;
+}
+
+static bool join(struct pair *p, uint32_t group[2])
+{
+	uint32_t slot[2] = { slot_of(&p->a), slot_of(&p->b) }, op[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct nic_group_args args = { .name = 7, .size = 2, .place = i, .slot = slot };
+
+		if (!CHECK_EQ(nic_group_join(i ? p->b.nic : p->a.nic, &args, &op[i]), NIC_OK))
+			return false;
+	}
+	return over(p, &p->a, op[0], &group[0]) && over(p, &p->b, op[1], &group[1]);
+}
+
+/* It sleeps while it waits for the other one's Barrier, but not with a command or a message of its own to get rid of. */
+static void a_barrier_wakes(void)
+{
+	struct nic_wait wait = { 0 };
+	double from = kin_now();
+	uint32_t group[2], op[2];
+	pthread_t thread;
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	REQUIRE(join(&p, group));
+	CHECK_EQ(nic_barrier(p.a.nic, group[0], &op[0]), NIC_OK);
+	if (asks_first()) {
+		CHECK(!nic_wait_doze(p.a.nic, &wait, 20000 * MS)); /* the command is in the queue */
+		CHECK_EQ(wait.rest, NIC_REST_YIELD);
+	}
+	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
+	CHECK_EQ(wait.sleep, 20000 * MS);
+	pthread_create(&thread, NULL, rest, &wait);
+	usleep(20000);
+	CHECK_EQ(nic_barrier(p.b.nic, group[1], &op[1]), NIC_OK);
+	nic_poll(p.b.nic);
+	pthread_join(thread, NULL);
+	CHECK(kin_now() - from < 10);
+	over(&p, &p.a, op[0], NULL);
+	over(&p, &p.b, op[1], NULL);
+	pair_close(&p);
+}
+
+/* Its root may sleep when the data is on its way, and until it is acknowledged; not with parts that found no room. */
+static void a_broadcast_under_way(void)
+{
+	enum { LEN = 200000 };
+	struct nic_wait wait = { 0 };
+	uint32_t group[2], op[2];
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	REQUIRE(join(&p, group));
+	memset(p.a.mem, 5, LEN);
+	CHECK_EQ(nic_bcast(p.a.nic, group[0], slot_of(&p.a), p.a.mem, LEN, &op[0]), NIC_OK);
+	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
+	nic_wait_rest(&(struct nic_wait){ .rest = NIC_REST_SLEEP, .nic = p.a.nic, .sleep = 1 }); /* the one announced */
+	CHECK_EQ(nic_bcast(p.b.nic, group[1], slot_of(&p.a), p.b.mem, LEN, &op[1]), NIC_OK);
+	over(&p, &p.a, op[0], NULL);
+	over(&p, &p.b, op[1], NULL);
+	CHECK(memcmp(p.a.mem, p.b.mem, LEN) == 0);
+	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
+	CHECK_EQ(wait.sleep, 20000 * MS);
+	nic_wait_rest(&(struct nic_wait){ .rest = NIC_REST_SLEEP, .nic = p.a.nic, .sleep = 1 });
+	pair_close(&p);
+}
+
+/* A NIC that nobody has a link to learns of one in its sleep. */
+static void a_new_link_wakes(void)
+{
+	struct nic_wait wait = { 0 };
+	double from = kin_now();
+	pthread_t thread;
+	uint32_t slot[2], op;
+	struct end e, f;
+
+	end_open(&e, "wait-link");
+	end_open(&f, "wait-link");
+	slot[0] = slot_of(&e);
+	slot[1] = slot_of(&f);
+	REQUIRE(CHECK(asleep_soon(&f, &wait)));
+	pthread_create(&thread, NULL, rest, &wait);
+	usleep(20000);
+	CHECK_EQ(nic_group_join(e.nic, &(struct nic_group_args){ .name = 1, .size = 2, .slot = slot }, &op), NIC_OK);
+	nic_poll(e.nic);
+	pthread_join(thread, NULL);
+	CHECK(kin_now() - from < 10);
+	end_close(&e);
+	end_close(&f);
+}
+
+/* No answer comes: it sleeps, but asks again, and no less often for having slept. */
+static void asks_again_in_its_sleep(void)
+{
+	struct nic_wait wait = { 0 };
+	double until = kin_now() + KIN_SECONDS;
+	struct pair p;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pair_poll(&p);
+	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 64));
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 8));
+	while (counter(p.a.nic, "qnix_requests_again") < 10 && kin_now() < until) {
+		nic_poll(p.a.nic);
+		if (nic_wait_doze(p.a.nic, &wait, 20000 * MS)) {
+			CHECK(wait.sleep <= 1 * MS);
+			nic_wait_rest(&wait);
+		}
+	}
+	CHECK(counter(p.a.nic, "qnix_requests_again") >= 10);
+	CHECK(counter(p.a.nic, "sleeps") >= 10);
+	CHECK(counter(p.a.nic, "sleeps") < 200); /* and not once in thousands */
+	pair_poll(&p);
+	CHECK_EQ(status_of(&p.b.desc[0]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
+	CHECK_EQ(wait.sleep, 20000 * MS); /* nothing asked any more */
+	nic_wait_rest(&(struct nic_wait){ .rest = NIC_REST_SLEEP, .nic = p.a.nic, .sleep = 1 });
+	pair_close(&p);
+}
+
+static void on_each_arch(void)
+{
+	static const char *const archs[] = { "direct", "qnix" };
+	char given[32];
+
+	snprintf(given, sizeof(given), "%s", nic_param_str("arch"));
+	for (int i = 0; i < 2; i++) {
+		printf("# arch %s\n", archs[i]);
+		nic_param_set("arch", archs[i], "test");
+		CASE(a_barrier_wakes);
+		CASE(a_broadcast_under_way);
+		CASE(a_new_link_wakes);
+	}
+	CASE(asks_again_in_its_sleep);
+	nic_param_set("arch", given, "test");
 }
 
 /* ---- death ------------------------------------------------------------------------------------------------------- */
@@ -526,6 +703,7 @@ int main(void)
 	CASE(no_sleep_with_work_to_do);
 	CASE(closing_ends_a_sleep);
 	CASE(requests_wake);
+	on_each_arch();
 	CASE(a_sleeper_is_killed);
 	CASE(a_sleeper_loses_its_peer);
 	CASE(without_membarrier);

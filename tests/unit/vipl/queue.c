@@ -507,6 +507,8 @@ static void by_value(void)
 	VIP_CQ_HANDLE cq;
 	struct one o;
 
+	if (strcmp(VipxParameterString("arch"), "qnix") == 0)
+		SKIP("a NIC that asks first takes nothing by value");
 	one_open(&o);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
 	o.a = one_vi(&o, NULL, cq);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups: joins, barriers and broadcasts as operations of the NIC, in the order of the calls.
+ *
+ * An operation waits in its group's queue until the NIC takes it: one barrier at a time, one broadcast of this process at a
+ * time (its pieces follow each other), any number of broadcasts of others.  What the NIC refuses for now is started again by a
+ * later pass.  Completions run as those of every operation do (completion.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmpi/pm_via/via.h"
+
+enum group_op_kind { OP_JOIN, OP_BARRIER, OP_BCAST };
+enum { PIECE = 256 * 1024, OPS_CHUNK = 64 };
+_Static_assert(PIECE <= VIPX_BROADCAST_MAX, "a piece is a broadcast");
+
+struct via_group_op {
+	struct via_completion completion;
+	struct cmpi_group *group;
+	struct via_group_op *next;
+	uint8_t kind;
+	bool started;
+	VIP_UINT32 number;  /* of the NIC's operation */
+	VIP_UINT32 root;    /* slot */
+	uint8_t *at;        /* next piece */
+	size_t left, piece; /* bytes still to come; of the piece under way */
+};
+
+struct cmpi_group {
+	struct cmpi *cmpi;
+	struct cmpi_group *next;          /* on the list of those with operations */
+	struct via_group_op *ops, **tail; /* not over yet, in the order of the calls */
+	VIP_UINT32 number;                /* the NIC's */
+	bool joined, failed, listed;
+	VIP_UINT32 name, size, place;
+	VIP_UINT32 slot[];
+};
+
+/* ---- operations ------------------------------------------------------------------------------------------------------------ */
+
+static void op_free(struct cmpi *c, struct via_completion *completion)
+{
+	struct via_group_op *op = (struct via_group_op *)completion;
+
+	op->next = c->free_group_ops;
+	c->free_group_ops = op;
+}
+
+static struct via_group_op *op_new(struct cmpi *c)
+{
+	struct via_group_op *op = c->free_group_ops;
+
+	if (!op) {
+		struct via_group_op *more = via_chunk(c, OPS_CHUNK * sizeof(*more));
+
+		for (unsigned i = 0; more && i < OPS_CHUNK; i++)
+			op_free(c, &more[i].completion);
+		op = c->free_group_ops;
+	}
+	if (op)
+		c->free_group_ops = op->next;
+	return op;
+}
+
+static void list(struct cmpi_group *g)
+{
+	if (g->listed)
+		return;
+	g->listed = true;
+	g->next = g->cmpi->group_work;
+	g->cmpi->group_work = g;
+}
+
+static VIP_RETURN start(struct cmpi_group *g, struct via_group_op *op)
+{
+	VIPX_GROUP args = { g->name, g->size, g->place, g->slot };
+	VIP_NIC_HANDLE nic = g->cmpi->nic;
+
+	switch (op->kind) {
+	case OP_JOIN:
+		return VipxGroupJoin(nic, &args, &op->number);
+	case OP_BARRIER:
+		return VipxBarrier(nic, g->number, &op->number);
+	default:
+		op->piece = op->left < PIECE ? op->left : PIECE;
+		return VipxBroadcast(nic, g->number, op->root, op->at, op->piece, &op->number);
+	}
+}
+
+/* Over: CMPI_OK, or why not. */
+static void finish(struct cmpi_group *g, struct via_group_op *op, int err)
+{
+	if (err != CMPI_OK)
+		g->failed = true;
+	via_completion_push(g->cmpi, &op->completion, err);
+}
+
+/* A part of it, or all, is done: true when all. */
+static bool advance(struct cmpi_group *g, struct via_group_op *op, VIP_UINT32 value)
+{
+	if (op->kind == OP_JOIN) {
+		g->number = value;
+		g->joined = true;
+	} else if (op->kind == OP_BCAST) {
+		op->at += op->piece;
+		op->left -= op->piece;
+	}
+	op->started = false;
+	return op->left == 0;
+}
+
+enum progress { WAITS, MOVED, OVER };
+
+static enum progress look(struct cmpi_group *g, struct via_group_op *op)
+{
+	VIP_UINT32 value = 0;
+	VIP_RETURN result = VipxOperationDone(g->cmpi->nic, op->number, &value);
+
+	if (result == VIP_NOT_DONE)
+		return WAITS;
+	if (result == VIP_SUCCESS) {
+		if (!advance(g, op, value))
+			return MOVED;
+		finish(g, op, CMPI_OK);
+		return OVER;
+	}
+	op->started = false;
+	if (result == VIP_ERROR_RESOURCE && op->kind != OP_JOIN)
+		return WAITS; /* it is started again */
+	finish(g, op, result == VIP_ERROR_RESOURCE ? CMPI_RESOURCE : CMPI_TRANSPORT);
+	return OVER;
+}
+
+/* May it start while `before` is not over?  Broadcasts from somebody else may; the NIC keeps their order. */
+static bool may_pass(const struct cmpi_group *g, const struct via_group_op *before, const struct via_group_op *op)
+{
+	return before->started && before->left <= before->piece && before->kind == OP_BCAST && op->kind == OP_BCAST &&
+	       op->root != g->slot[g->place];
+}
+
+static enum progress step(struct cmpi_group *g, struct via_group_op *op)
+{
+	enum progress did = WAITS;
+
+	if (!op->started) {
+		VIP_RETURN result = g->failed ? VIP_INVALID_STATE : start(g, op);
+
+		if (result == VIP_ERROR_RESOURCE && (op->kind != OP_JOIN || g->cmpi->group_work->next))
+			return WAITS;
+		if (result != VIP_SUCCESS) {
+			finish(g, op, result == VIP_INVALID_STATE ? CMPI_TRANSPORT : CMPI_RESOURCE);
+			return OVER;
+		}
+		op->started = true;
+		did = MOVED;
+	}
+	switch (look(g, op)) {
+	case OVER:
+		return OVER;
+	case MOVED:
+		return MOVED;
+	default:
+		return did;
+	}
+}
+
+static int run(struct cmpi_group *g)
+{
+	struct via_group_op **at = &g->ops, *op, *before = NULL;
+	int n = 0;
+
+	while ((op = *at) != NULL && (!before || may_pass(g, before, op) || op->started)) {
+		struct via_group_op *next = op->next;
+
+		switch (step(g, op)) {
+		case OVER:
+			*at = next;
+			if (!next)
+				g->tail = at;
+			n++;
+			continue;
+		case MOVED:
+			n++;
+			break;
+		default:
+			break;
+		}
+		before = op;
+		at = &op->next;
+	}
+	return n;
+}
+
+int via_group_run(struct cmpi *c)
+{
+	struct cmpi_group **at = &c->group_work, *g;
+	int n = 0;
+
+	while ((g = *at) != NULL) {
+		n += run(g);
+		if (g->ops) {
+			at = &g->next;
+			continue;
+		}
+		*at = g->next;
+		g->listed = false;
+	}
+	return n;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------------------- */
+
+static int submit(struct cmpi_group *g, struct via_group_op op)
+{
+	struct cmpi *c = g->cmpi;
+	struct via_group_op *own = op_new(c);
+
+	if (!own)
+		return CMPI_AGAIN;
+	op.group = g;
+	op.completion.free = op_free;
+	*own = op;
+	*g->tail = own;
+	g->tail = &own->next;
+	list(g);
+	run(g);
+	via_completion_run(c);
+	return CMPI_OK;
+}
+
+int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, size_t n, size_t place, cmpi_done_fn *done, void *arg,
+                    struct cmpi_group **out)
+{
+	struct cmpi_group *g;
+	int err;
+
+	if (n == 0 || n > UINT16_MAX || place >= n)
+		return CMPI_PARAMETER;
+	g = calloc(1, sizeof(*g) + n * sizeof(g->slot[0]));
+	if (!g)
+		return CMPI_RESOURCE;
+	g->cmpi = c;
+	g->tail = &g->ops;
+	g->name = name;
+	g->size = (VIP_UINT32)n;
+	g->place = (VIP_UINT32)place;
+	for (size_t i = 0; i < n; i++)
+		g->slot[i] = procs[i] ? procs[i]->address.slot : c->address.slot;
+	*out = g;
+	via_lock(c);
+	err = submit(g, (struct via_group_op){ .kind = OP_JOIN, .completion = { .done = done, .arg = arg } });
+	via_unlock(c);
+	if (err != CMPI_OK)
+		free(g);
+	return err;
+}
+
+void cmpi_group_leave(struct cmpi_group *g)
+{
+	struct cmpi *c;
+
+	if (!g)
+		return;
+	c = g->cmpi;
+	via_lock(c);
+	for (struct cmpi_group **at = &c->group_work; *at; at = &(*at)->next)
+		if (*at == g) {
+			*at = g->next;
+			break;
+		}
+	if (g->joined)
+		VipxGroupLeave(c->nic, g->number);
+	via_unlock(c);
+	free(g);
+}
+
+int cmpi_barrier(struct cmpi_group *g, cmpi_done_fn *done, void *arg)
+{
+	int err;
+
+	via_lock(g->cmpi);
+	err = submit(g, (struct via_group_op){ .kind = OP_BARRIER, .completion = { .done = done, .arg = arg } });
+	via_unlock(g->cmpi);
+	return err;
+}
+
+int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg)
+{
+	int err;
+
+	if (root >= g->size || (!buf && len))
+		return CMPI_PARAMETER;
+	via_lock(g->cmpi);
+	err = submit(g, (struct via_group_op){ .kind = OP_BCAST, .root = g->slot[root], .at = buf, .left = len,
+		.completion = { .done = done, .arg = arg } });
+	via_unlock(g->cmpi);
+	return err;
+}

@@ -1,0 +1,507 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups of processes: the Group Table, Join_Group, Barrier.  A command starts something here and returns; messages of other
+ * NICs and passes of this one carry it on, and a doorbell says that it is over.
+ *
+ * A message names the entry of the Group Table at its destination, and that entry's life, both of which the destination's own
+ * New_Group has said: so a message for a group that has been left is known as one, and names may be used again.
+ *
+ * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED.
+ */
+#include "nicemu/ctl/group.h"
+#include "nicemu/ctl/qnix.h"
+
+uint32_t nic_group_index(const struct nic *nic, const struct nic_group *g)
+{
+	return (uint32_t)(g - nic->groups->group);
+}
+
+/* Q2: after the data. */
+void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t len)
+{
+	struct qnix_hps *hps = &nic->slot->qnix.hps;
+	_Atomic uint32_t *bell = (recv ? hps->recv_doorbell : hps->send_doorbell) + context % QNIX_CONTEXTS;
+
+	if (flag)
+		nic_store_release(bell, state | len << QNIX_LEN_SHIFT); /* Q2: pairs with the process's acquire */
+}
+
+static const struct qnix_context *context_of(const struct nic *nic, uint32_t context)
+{
+	return &nic->slot->qnix.vni.send[context % QNIX_CONTEXTS];
+}
+
+/* The group has something to send: later passes look at it until it has not. */
+static void has_work(struct nic *nic, struct nic_group *g)
+{
+	if (!g->work) {
+		g->work = true;
+		nic_group_work(nic, 1);
+	}
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------------- */
+
+static struct nic_group *fresh(struct nic *nic, uint32_t name, uint32_t size)
+{
+	struct nic_groups *all = nic->groups;
+	struct nic_group *g = NULL;
+
+	for (uint32_t i = 0; i < all->used && !g; i++)
+		if (!(all->group[i].life & 1))
+			g = &all->group[i];
+	if (!g && all->used < NIC_GROUPS)
+		g = &all->group[all->used++];
+	if (!g || size > NIC_MAX_SLOTS)
+		return NULL;
+	*g = (struct nic_group){ .name = name, .size = size, .life = g->life + 1, .place = NIC_PLACE_ANY };
+	return g;
+}
+
+static bool has_member(const struct nic_group *g, uint16_t place, uint16_t slot)
+{
+	if (place != NIC_PLACE_ANY)
+		return place >= g->size || g->member[place].known;
+	for (uint32_t i = 0; i < g->size; i++)
+		if (g->member[i].known && g->member[i].slot == slot)
+			return true;
+	return false;
+}
+
+/* That NIC has told of its entry already, or it was read from the card. */
+static bool said_before(const struct nic_group *g, uint32_t name, const struct nic_member *m)
+{
+	if (!(g->life & 1) || g->name != name || !m->life)
+		return false;
+	for (uint32_t i = 0; i < g->size; i++)
+		if (g->member[i].known && g->member[i].slot == m->slot && g->member[i].table == m->table && g->member[i].life == m->life)
+			return true;
+	return false;
+}
+
+static uint32_t free_place(const struct nic_group *g)
+{
+	uint32_t i = 0;
+
+	while (i < g->size && g->member[i].known)
+		i++;
+	return i;
+}
+
+static void acknowledge_members(struct nic *nic, struct nic_group *g)
+{
+	if (!g->mine || g->count < g->size)
+		return;
+	g->ack_end = g->size;
+	has_work(nic, g);
+}
+
+struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m)
+{
+	struct nic_groups *all = nic->groups;
+	struct nic_group *g = NULL;
+	uint32_t at;
+
+	for (uint32_t i = 0; i < all->used; i++)
+		if (said_before(&all->group[i], name, m))
+			return &all->group[i];
+	for (uint32_t i = 0; i < all->used && !g; i++) {
+		struct nic_group *c = &all->group[i];
+
+		if ((c->life & 1) && c->name == name && c->size == size && !c->broken && !c->leaving && !has_member(c, place, m->slot))
+			g = c;
+	}
+	if (!g)
+		g = fresh(nic, name, size);
+	if (!g)
+		return NULL;
+	at = place == NIC_PLACE_ANY ? free_place(g) : place;
+	if (at >= g->size)
+		return NULL;
+	g->member[at] = *m;
+	g->member[at].known = true;
+	g->count++;
+	if (m->slot == nic->me) {
+		g->mine = true;
+		g->place = (uint16_t)at;
+	}
+	acknowledge_members(nic, g);
+	return g;
+}
+
+/* ---- completion --------------------------------------------------------------------------------------------------------- */
+
+static void joined(struct nic *nic, struct nic_group *g, uint32_t state)
+{
+	if (g->ready || !g->mine)
+		return;
+	g->ready = true;
+	nic_doorbell(nic, false, g->context, g->doorbell, state, nic_group_index(nic, g));
+}
+
+static void join_look(struct nic *nic, struct nic_group *g)
+{
+	if (g->mine && !g->ready && g->count == g->size && g->acks + 1u >= g->size && g->ack == g->ack_end)
+		joined(nic, g, QNIX_DONE);
+}
+
+static void barrier_over(struct nic *nic, struct nic_group *g, uint32_t state)
+{
+	if (!g->waiting)
+		return;
+	g->waiting = false;
+	nic_trace(nic, BARRIER_DONE, g->name, g->barrier_context);
+	nic_count(nic, barriers, state == QNIX_DONE);
+	nic_doorbell(nic, false, g->barrier_context, g->barrier_doorbell, state, 0);
+}
+
+static void barrier_look(struct nic *nic, struct nic_group *g)
+{
+	uint16_t *arrived = &g->arrived[g->barriers & 1];
+
+	if (!g->waiting || *arrived + 1u < g->size || g->barrier < g->barrier_end)
+		return;
+	*arrived = 0;
+	barrier_over(nic, g, QNIX_DONE);
+}
+
+static void broken(struct nic *nic, struct nic_group *g)
+{
+	g->broken = true;
+	joined(nic, g, QNIX_FAILED);
+	barrier_over(nic, g, QNIX_FAILED);
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------------ */
+
+static bool tell(struct nic *nic, uint32_t slot, enum qnix_system code, const struct qnix_group_msg *msg)
+{
+	if (!qnix_system(nic, slot, code, 0, msg, sizeof(*msg)))
+		return false;
+	nic_count(nic, group_messages, 1);
+	return true;
+}
+
+/* To the member at that place, in words of its own NIC's table. */
+static bool tell_member(struct nic *nic, const struct nic_group *g, uint32_t place, enum qnix_system code, uint16_t number)
+{
+	const struct nic_member *m = &g->member[place];
+	struct qnix_group_msg msg = { .group = g->name, .size = g->size, .pid = nic_qnix_pid(nic, nic->me), .place = number,
+		.table = m->table, .life = m->life };
+
+	return place == g->place || !m->known || m->slot == nic->me || tell(nic, m->slot, code, &msg);
+}
+
+static uint32_t listed_slot(const struct nic *nic, const struct nic_group *g, uint32_t i)
+{
+	uint64_t slot = nic->slot->qnix.vni.send_region[g->context % QNIX_CONTEXTS].descriptor[i];
+
+	return (uint32_t)slot % NIC_MAX_SLOTS;
+}
+
+/* New_Group goes to the members that the process named, or to every NIC that has a named process. */
+static bool tell_new(struct nic *nic, const struct nic_group *g, uint32_t i)
+{
+	struct qnix_group_msg msg = { .group = g->name, .size = g->size, .pid = nic_qnix_pid(nic, nic->me),
+		.place = g->listed ? g->place : NIC_PLACE_ANY, .table = (uint16_t)nic_group_index(nic, g), .life = g->life };
+	uint32_t slot = g->listed ? listed_slot(nic, g, i) : i;
+
+	if (slot == nic->me || (!g->listed && !(nic->qnix && nic->qnix->peer[i].named)))
+		return true;
+	return tell(nic, slot, QNIX_SYS_NEW_GROUP, &msg);
+}
+
+static int send_some(struct nic *nic, struct nic_group *g)
+{
+	int n = 0;
+
+	for (; g->told < g->told_end && tell_new(nic, g, g->told); g->told++)
+		n++;
+	if (g->told < g->told_end)
+		return n;
+	for (; g->ack < g->ack_end && tell_member(nic, g, g->ack, QNIX_SYS_NEW_GROUP_ACK, 0); g->ack++)
+		n++;
+	for (; g->barrier < g->barrier_end && tell_member(nic, g, g->barrier, QNIX_SYS_BARRIER, (uint16_t)g->barriers); g->barrier++)
+		n++;
+	return n;
+}
+
+static int run(struct nic *nic, struct nic_group *g)
+{
+	int n = send_some(nic, g);
+
+	if (g->told == g->told_end && g->ack == g->ack_end && g->barrier == g->barrier_end && g->work) {
+		g->work = false;
+		nic_group_work(nic, -1);
+	}
+	join_look(nic, g);
+	barrier_look(nic, g);
+	return n;
+}
+
+int nic_group_run(struct nic *nic)
+{
+	struct nic_groups *all = nic->groups;
+	int n = nic_bcast_run(nic);
+
+	for (uint32_t i = 0; i < all->used; i++)
+		if (all->group[i].work)
+			n += run(nic, &all->group[i]);
+	return n;
+}
+
+bool nic_group_moves(const struct nic *nic)
+{
+	if (!nic->group_work)
+		return false;
+	/* What is no broadcast is a group, or an acknowledgement, that has found no room. */
+	return nic->group_work != nic->groups->outs || nic_bcast_moves(nic);
+}
+
+/* ---- commands ------------------------------------------------------------------------------------------------------------- */
+
+struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	struct nic_groups *all = nic->groups;
+	uint32_t at = context_of(nic, cmd->context)->group;
+
+	if (at)
+		return at <= all->used && (all->group[at - 1].life & 1) && all->group[at - 1].mine ? &all->group[at - 1] : NULL;
+	for (uint32_t i = 0; i < all->used; i++) {
+		struct nic_group *g = &all->group[i];
+
+		if ((g->life & 1) && g->mine && !g->leaving && g->name == cmd->group)
+			return g;
+	}
+	return NULL;
+}
+
+static int join(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	const struct qnix_context *c = context_of(nic, cmd->context);
+	struct nic_member me = { .slot = (uint16_t)nic->me, .pid = nic_qnix_pid(nic, nic->me) };
+	uint16_t place = c->len ? c->tag : NIC_PLACE_ANY;
+	struct nic_group *g = cmd->size ? nic_group_enter(nic, cmd->group, cmd->size, place, &me) : NULL;
+
+	if (!g) {
+		nic_doorbell(nic, false, cmd->context, 1, QNIX_REFUSED, 0);
+		return NIC_OK;
+	}
+	nic_trace(nic, GROUP_1, g->name, cmd->context);
+	g->context = (uint16_t)(cmd->context % QNIX_CONTEXTS);
+	g->doorbell = (uint16_t)c->doorbell_flag;
+	g->listed = c->len != 0;
+	g->member[g->place].table = (uint16_t)nic_group_index(nic, g);
+	g->member[g->place].life = g->life;
+	g->told_end = g->listed ? (uint16_t)g->size : NIC_MAX_SLOTS;
+	nic_trace(nic, GROUP_3, g->name, g->count);
+	has_work(nic, g);
+	run(nic, g);
+	nic_trace(nic, GROUP_2, g->name, g->told);
+	return NIC_OK;
+}
+
+static int barrier(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	struct nic_group *g = nic_group_of(nic, cmd);
+
+	if (g && g->waiting)
+		return NIC_NOT_DONE; /* one at a time: the next one waits its turn */
+	if (!g || !g->ready || g->broken || g->leaving) {
+		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
+		return NIC_OK;
+	}
+	g->waiting = true;
+	g->barriers++;
+	g->barrier_context = (uint16_t)cmd->context;
+	g->barrier_doorbell = (uint16_t)context_of(nic, cmd->context)->doorbell_flag;
+	nic_trace(nic, BARRIER_1, g->name, g->arrived[g->barriers & 1] + 1);
+	g->barrier = 0;
+	g->barrier_end = (uint16_t)g->size;
+	send_some(nic, g);
+	nic_trace(nic, BARRIER_2, g->name, g->barrier);
+	if (g->barrier < g->barrier_end)
+		has_work(nic, g);
+	barrier_look(nic, g);
+	return NIC_OK;
+}
+
+static int broadcast(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	struct nic_group *g = nic_group_of(nic, cmd);
+
+	if (g && g->ready && !g->broken && !g->leaving)
+		return nic_bcast_start(nic, g, cmd->context);
+	nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
+	return NIC_OK;
+}
+
+/* The receive of a broadcast on the short way: the context's process names the sender's port. */
+static int expect(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	uint32_t at = nic->slot->qnix.vni.recv[cmd->context % QNIX_CONTEXTS].group;
+	struct nic_group *g = at && at <= nic->groups->used ? &nic->groups->group[at - 1] : NULL;
+
+	if (g && (g->life & 1) && g->ready && !g->broken)
+		return nic_bcast_expect(nic, g, cmd->context);
+	nic_doorbell(nic, true, cmd->context, 1, QNIX_FAILED, 0);
+	return NIC_OK;
+}
+
+static int leave(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	struct nic_group *g = &nic->groups->group[cmd->context % NIC_GROUPS];
+
+	if (!(g->life & 1) || !g->mine)
+		return NIC_OK;
+	g->leaving = nic_bcast_pending(nic, g); /* then the last acknowledgement ends it */
+	if (!g->leaving)
+		nic_group_leave_entry(nic, g);
+	return NIC_OK;
+}
+
+int nic_group_execute(struct nic *nic, const struct qnix_cmd *cmd)
+{
+	switch (nic_load_relaxed(&cmd->command)) { /* a copy of the caller's */
+	case QNIX_CMD_JOIN_GROUP:
+		return join(nic, cmd);
+	case QNIX_CMD_BARRIER:
+		return barrier(nic, cmd);
+	case QNIX_CMD_BROADCAST:
+	case QNIX_CMD_BROADCAST_SHORT:
+		return broadcast(nic, cmd);
+	case QNIX_CMD_RECEIVE:
+		return expect(nic, cmd);
+	case QNIX_CMD_LEAVE_GROUP:
+		return leave(nic, cmd);
+	default:
+		return NIC_PARAMETER;
+	}
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------------------- */
+
+static void new_group(struct nic *nic, uint32_t node, const struct qnix_group_msg *msg)
+{
+	struct nic_member m = { .slot = (uint16_t)node, .pid = msg->pid, .table = msg->table, .life = msg->life };
+	struct nic_group *g;
+
+	if (msg->size == 0 || msg->size > NIC_MAX_SLOTS || (msg->place != NIC_PLACE_ANY && msg->place >= msg->size)) {
+		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	g = nic_group_enter(nic, msg->group, msg->size, msg->place, &m);
+	if (!g) {
+		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	nic_trace(nic, GROUP_3, g->name, g->count);
+	if (g->work)
+		run(nic, g);
+}
+
+static struct nic_group *addressed(struct nic *nic, uint16_t table, uint16_t life)
+{
+	struct nic_group *g = &nic->groups->group[table % NIC_GROUPS];
+
+	return g->life == life && (life & 1) ? g : NULL;
+}
+
+uint32_t nic_group_place(const struct nic_group *g, uint32_t slot)
+{
+	uint32_t i = 0;
+
+	while (i < g->size && !(g->member[i].known && g->member[i].slot == slot))
+		i++;
+	return i;
+}
+
+static void group_message(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_group_msg *msg)
+{
+	struct nic_group *g = addressed(nic, msg->table, msg->life);
+
+	if (!g) {
+		nic_count(nic, stale_packets, 1);
+		return;
+	}
+	if (code == QNIX_SYS_BARRIER) {
+		g->arrived[msg->place & 1]++;
+		nic_trace(nic, BARRIER_IN, g->name, g->arrived[msg->place & 1]);
+		barrier_look(nic, g);
+		return;
+	}
+	if (nic_group_place(g, node) == g->size || g->member[nic_group_place(g, node)].acked)
+		return;
+	g->member[nic_group_place(g, node)].acked = true;
+	g->acks++;
+	nic_trace(nic, GROUP_ACK, g->name, g->acks);
+	join_look(nic, g);
+}
+
+static void bcast_message(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_bcast_msg *msg, const uint8_t *data)
+{
+	struct nic_group *g = addressed(nic, msg->table, msg->life);
+	uint32_t place = g ? nic_group_place(g, node) : 0;
+
+	if (!g || place == g->size)
+		nic_count(nic, stale_packets, 1);
+	else if (code == QNIX_SYS_BROADCAST)
+		nic_bcast_in(nic, g, place, msg, data);
+	else
+		nic_bcast_ack_in(nic, g, place, msg);
+}
+
+void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const void *payload, const uint8_t *data)
+{
+	if (!nic->groups) /* the NIC is being closed */
+		return;
+	if (code == QNIX_SYS_NEW_GROUP)
+		new_group(nic, node, payload);
+	else if (code == QNIX_SYS_NEW_GROUP_ACK || code == QNIX_SYS_BARRIER)
+		group_message(nic, node, code, payload);
+	else
+		bcast_message(nic, node, code, payload, data);
+}
+
+/* ---- leaving ------------------------------------------------------------------------------------------------------------------- */
+
+void nic_group_leave_entry(struct nic *nic, struct nic_group *g)
+{
+	nic_bcast_forget(nic, g);
+	broken(nic, g);
+	if (g->work)
+		nic_group_work(nic, -1);
+	g->work = g->mine = false;
+	g->life++; /* even: free, and messages for it are stale */
+}
+
+/* Named as a member, and not heard of yet. */
+static bool awaited(const struct nic *nic, const struct nic_group *g, uint32_t slot)
+{
+	for (uint32_t i = 0; g->mine && !g->ready && g->listed && i < g->size; i++)
+		if (listed_slot(nic, g, i) == slot)
+			return true;
+	return false;
+}
+
+/* Every group with a process of that slot: it cannot do anything together any more. */
+void nic_group_lost(struct nic *nic, uint32_t slot)
+{
+	struct nic_groups *all = nic->groups;
+
+	for (uint32_t i = 0; all && i < all->used; i++) {
+		struct nic_group *g = &all->group[i];
+		uint32_t place = g->life & 1 ? nic_group_place(g, slot) : g->size;
+
+		if (g->life & 1 && awaited(nic, g, slot))
+			broken(nic, g);
+		if (!(g->life & 1) || place == g->size)
+			continue;
+		nic_bcast_lost(nic, g, place);
+		if (g->mine)
+			broken(nic, g);
+		else if (--g->count == 0)
+			g->life++;
+		g->member[place].known = g->mine;
+	}
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The host's side of the calls about groups: a context, a command, and later a look at the doorbell.  It touches what process
+ * and NIC share (the slot's contexts and doorbells) and nothing of the NIC's own memory, so that the NIC may run elsewhere.
+ *
+ * The last NIC_CALLS contexts of each kind are for these calls.
+ */
+#include <string.h>
+
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/mem/qnix.h"
+
+enum { FIRST = QNIX_CONTEXTS - NIC_CALLS, RECV = 0x100 /* of an operation's number: its context is a Receive Context */ };
+
+static struct qnix_slot *part(const struct nic *nic)
+{
+	return &nic->slot->qnix;
+}
+
+static union qnix_region *region_of(const struct nic *nic, uint32_t op)
+{
+	return (op & RECV ? part(nic)->vni.recv_region : part(nic)->vni.send_region) + (op & (QNIX_CONTEXTS - 1));
+}
+
+static struct qnix_context *context_of(const struct nic *nic, uint32_t op)
+{
+	return (op & RECV ? part(nic)->vni.recv : part(nic)->vni.send) + (op & (QNIX_CONTEXTS - 1));
+}
+
+static _Atomic uint32_t *bell_of(const struct nic *nic, uint32_t op)
+{
+	return (op & RECV ? part(nic)->hps.recv_doorbell : part(nic)->hps.send_doorbell) + (op & (QNIX_CONTEXTS - 1));
+}
+
+static uint32_t *calls_of(struct nic *nic, uint32_t op)
+{
+	return &nic->calls[(op & RECV) != 0];
+}
+
+/* The pages of a context exist from its first use on. */
+static bool backed(struct nic *nic, uint32_t op)
+{
+	return nic_card_reserve(nic->card, &part(nic)->hps, sizeof(part(nic)->hps)) &&
+	       nic_card_reserve(nic->card, part(nic)->vni.send, 2 * sizeof(part(nic)->vni.send)) &&
+	       nic_card_reserve(nic->card, region_of(nic, op), sizeof(union qnix_region));
+}
+
+/* A free context; false: all are in use. */
+static bool take(struct nic *nic, uint32_t kind, uint32_t *op)
+{
+	uint32_t *calls = calls_of(nic, kind), i = 0;
+
+	while (i < NIC_CALLS && *calls >> i & 1)
+		i++;
+	*op = kind | (FIRST + i);
+	if (i == NIC_CALLS || (!(nic->calls_backed[kind != 0] >> i & 1) && !backed(nic, *op)))
+		return false;
+	nic->calls_backed[kind != 0] |= 1u << i;
+	*calls |= 1u << i;
+	*context_of(nic, *op) = (struct qnix_context){ .pool = QNIX_NO_POOL, .doorbell_flag = 1 };
+	nic_store_relaxed(bell_of(nic, *op), QNIX_POSTED); /* published by the command, Q1 */
+	return true;
+}
+
+static void give(struct nic *nic, uint32_t op)
+{
+	uint32_t i = (op & (QNIX_CONTEXTS - 1)) - FIRST;
+
+	*calls_of(nic, op) &= ~(1u << i);
+	if (!(op & RECV))
+		nic->call_group[i] = 0;
+	nic_store_relaxed(bell_of(nic, op), QNIX_FREE); /* nobody writes it any more */
+}
+
+static int start(struct nic *nic, uint32_t op, uint32_t command, uint32_t name, uint32_t size)
+{
+	struct qnix_cmd cmd = { .command = command, .context = op & (QNIX_CONTEXTS - 1), .group = name, .size = size };
+	int err = nic->arch->post->command(nic, &cmd);
+
+	if (err)
+		give(nic, op);
+	return err == NIC_NOT_DONE ? NIC_BUSY : err;
+}
+
+int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t *op)
+{
+	uint32_t it;
+
+	if (args->size == 0 || args->size > NIC_MAX_SLOTS || (args->slot && args->place >= args->size))
+		return NIC_PARAMETER;
+	if (!take(nic, 0, &it))
+		return NIC_RESOURCE;
+	for (uint32_t i = 0; args->slot && i < args->size; i++)
+		region_of(nic, it)->descriptor[i] = args->slot[i];
+	if (args->slot) {
+		context_of(nic, it)->len = args->size;
+		context_of(nic, it)->tag = (uint16_t)args->place;
+	}
+	*op = it;
+	return start(nic, it, QNIX_CMD_JOIN_GROUP, args->name, args->size);
+}
+
+int nic_barrier(struct nic *nic, uint32_t group, uint32_t *op)
+{
+	uint32_t it;
+
+	for (uint32_t i = 0; i < NIC_CALLS; i++)
+		if (nic->call_group[i] == group + 1)
+			return NIC_BUSY;
+	if (!take(nic, 0, &it))
+		return NIC_RESOURCE;
+	nic->call_group[(it & (QNIX_CONTEXTS - 1)) - FIRST] = group + 1;
+	context_of(nic, it)->group = group + 1;
+	*op = it;
+	return start(nic, it, QNIX_CMD_BARRIER, 0, 0);
+}
+
+/* On a NIC where a message inside a command is a command of its own, a short broadcast goes that way. */
+static bool brief(const struct nic *nic, uint64_t len)
+{
+	return !nic->arch->post->by_value && len <= NIC_BCAST_BRIEF;
+}
+
+static int send_bcast(struct nic *nic, uint32_t group, const void *buf, uint64_t len, uint32_t *op)
+{
+	uint32_t it;
+
+	if (!take(nic, 0, &it))
+		return NIC_RESOURCE;
+	context_of(nic, it)->group = group + 1;
+	context_of(nic, it)->len = (uint32_t)len;
+	context_of(nic, it)->tag = QNIX_GROUP_TAG;
+	*op = it;
+	if (brief(nic, len)) {
+		memcpy(region_of(nic, it)->data, buf, len);
+		return start(nic, it, QNIX_CMD_BROADCAST_SHORT, 0, 0);
+	}
+	nic->arch->xlate->table(nic, (uintptr_t)buf, len, region_of(nic, it)->descriptor, QNIX_REGION);
+	return start(nic, it, QNIX_CMD_BROADCAST, 0, 0);
+}
+
+static int recv_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op)
+{
+	uint32_t it;
+
+	if (!take(nic, RECV, &it))
+		return NIC_RESOURCE;
+	context_of(nic, it)->group = group + 1;
+	context_of(nic, it)->len = (uint32_t)len;
+	context_of(nic, it)->tag = (uint16_t)(QNIX_GROUP_TAG | group);
+	context_of(nic, it)->process = (struct qnix_name){ QNIX_PORT, (int32_t)root };
+	nic->arch->xlate->table(nic, (uintptr_t)buf, len, region_of(nic, it)->descriptor, QNIX_REGION);
+	*op = it;
+	return start(nic, it, QNIX_CMD_RECEIVE, 0, 0);
+}
+
+int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op)
+{
+	if (len > NIC_BCAST_MAX || root >= NIC_MAX_SLOTS || group >= QNIX_GROUP_TAG)
+		return NIC_PARAMETER;
+	return root == nic->me ? send_bcast(nic, group, buf, len, op) : recv_bcast(nic, group, root, buf, len, op);
+}
+
+int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value)
+{
+	uint32_t bell;
+
+	if (!(*calls_of(nic, op) >> ((op & (QNIX_CONTEXTS - 1)) - FIRST) & 1))
+		return NIC_PARAMETER;
+	bell = nic_load_acquire(bell_of(nic, op)); /* Q2 */
+	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED)
+		return NIC_NOT_DONE;
+	give(nic, op);
+	if (value)
+		*value = bell >> QNIX_LEN_SHIFT;
+	switch (bell & QNIX_STATE_MASK) {
+	case QNIX_DONE:
+		return NIC_OK;
+	case QNIX_REFUSED:
+		return NIC_RESOURCE;
+	default:
+		return NIC_STATE;
+	}
+}
+
+struct qnix_slot *nic_process_interface(struct nic *nic)
+{
+	return part(nic);
+}
+
+uint32_t nic_translate(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *out, uint32_t room)
+{
+	return nic->arch->xlate->table(nic, addr, len, out, room);
+}
+
+int nic_group_leave(struct nic *nic, uint32_t group)
+{
+	struct qnix_cmd cmd = { .command = QNIX_CMD_LEAVE_GROUP, .context = group };
+
+	return nic->arch->post->command(nic, &cmd) == NIC_OK ? NIC_OK : NIC_BUSY;
+}

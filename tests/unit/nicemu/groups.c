@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups by the calls of nic.h, on every architecture: join, barrier, broadcast, leave, and the death of a member.  Several
+ * slots in one process, each polled by the test.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nicemu/nic.h"
+#include "tests/check.h"
+
+enum { MANY = 5, BYTES = 1 << 20 };
+
+static struct nic *n[MANY];
+static uint32_t slot[MANY], group[MANY];
+static int count;
+static uint8_t data[MANY][BYTES];
+
+static void open_all(int many, const char *arch)
+{
+	char device[40];
+	struct nic_open_args args = { .device = device };
+	struct nic_attr attr;
+
+	snprintf(device, sizeof(device), "groups-%d", (int)getpid());
+	nic_param_set("arch", arch, "test");
+	count = many;
+	for (int i = 0; i < many; i++) {
+		CHECK_EQ(nic_open(&args, &n[i]), NIC_OK);
+		nic_query(n[i], &attr);
+		slot[i] = attr.slot;
+	}
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < count; i++)
+		if (n[i])
+			nic_close(n[i]);
+	memset(n, 0, sizeof(n));
+}
+
+static void poll_all(void)
+{
+	for (int idle = 0; idle < 4;) {
+		int moved = 0;
+
+		for (int i = 0; i < count; i++)
+			moved += n[i] ? nic_poll(n[i]) : 0;
+		idle = moved ? 0 : idle + 1;
+	}
+}
+
+static int over(int i, uint32_t op, uint32_t *value)
+{
+	int err = NIC_NOT_DONE;
+
+	for (int k = 0; k < 1000 && err == NIC_NOT_DONE; k++) {
+		poll_all();
+		err = nic_op_test(n[i], op, value);
+	}
+	return err;
+}
+
+/* Members `first` .. `first + many - 1` join, one after the other. */
+static void join(uint32_t name, int first, int many, uint32_t *out)
+{
+	uint32_t op[MANY];
+
+	for (int i = 0; i < many; i++) {
+		struct nic_group_args args = { .name = name, .size = (uint32_t)many, .place = (uint32_t)i, .slot = slot + first };
+
+		CHECK_EQ(nic_group_join(n[first + i], &args, &op[i]), NIC_OK);
+		poll_all();
+		if (i + 1 < many)
+			CHECK_EQ(nic_op_test(n[first], op[0], NULL), NIC_NOT_DONE);
+	}
+	for (int i = 0; i < many; i++)
+		CHECK_EQ(over(first + i, op[i], &out[i]), NIC_OK);
+}
+
+static void barriers(void)
+{
+	uint32_t op[MANY], again;
+
+	join(1, 0, count, group);
+	for (int round = 0; round < 50; round++) {
+		for (int k = 0; k < count; k++) {
+			int i = (k + round) % count;
+
+			CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+			CHECK_EQ(nic_barrier(n[i], group[i], &again), NIC_BUSY);
+			if (round % 3 == 0)
+				poll_all();
+			if (k + 1 < count)
+				CHECK_EQ(nic_op_test(n[round % count], op[round % count], NULL), NIC_NOT_DONE);
+		}
+		for (int i = 0; i < count; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	}
+}
+
+/* One member runs ahead into the next barrier while others have not seen the end of this one. */
+static void running_ahead(void)
+{
+	uint32_t op[MANY], next;
+
+	for (int round = 0; round < 20; round++) {
+		CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
+		for (int i = 1; i < count; i++) {
+			CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+			nic_poll(n[i]);
+			if (i + 1 < count) {
+				poll_all();
+				CHECK_EQ(nic_op_test(n[i], op[i], NULL), NIC_NOT_DONE);
+			}
+		}
+		for (int k = 0; k < 20 && nic_op_test(n[0], op[0], NULL) == NIC_NOT_DONE; k++)
+			nic_poll(n[0]);
+		CHECK_EQ(nic_barrier(n[0], group[0], &next), NIC_OK); /* others have not polled since */
+		poll_all();
+		CHECK_EQ(nic_op_test(n[0], next, NULL), NIC_NOT_DONE);
+		for (int i = 1; i < count; i++) {
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+			CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+		}
+		CHECK_EQ(over(0, next, NULL), NIC_OK);
+		for (int i = 1; i < count; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	}
+}
+
+static void broadcast(int root, uint32_t len, bool late)
+{
+	uint32_t op[MANY], size;
+
+	memset(data, 0, sizeof(data));
+	for (uint32_t k = 0; k < len; k++)
+		data[root][k] = (uint8_t)(k * 13 + (k >> 8) + (uint32_t)root);
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < count; i++)
+			if ((i == root) == (late ? pass == 0 : pass == 1))
+				CHECK_EQ(nic_bcast(n[i], group[i], slot[root], data[i], len, &op[i]), NIC_OK);
+		poll_all();
+	}
+	for (int i = 0; i < count; i++) {
+		CHECK_EQ(over(i, op[i], &size), NIC_OK);
+		CHECK_EQ(size, len);
+		CHECK(memcmp(data[i], data[root], len) == 0);
+	}
+}
+
+static void broadcasts(void)
+{
+	static const uint32_t sizes[] = { 0, 1, 16, 17, 512, 513, 4096, 8320, 8321, 40000, NIC_BCAST_MAX };
+	uint32_t op;
+
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
+		for (int root = 0; root < count; root += 2) {
+			broadcast(root, sizes[k], false);
+			broadcast(root, sizes[k], true);
+		}
+	CHECK_EQ(nic_bcast(n[0], group[0], slot[0], data[0], NIC_BCAST_MAX + 1, &op), NIC_PARAMETER);
+}
+
+/* Several under way, from several roots, in two groups, before anybody receives any. */
+static void broadcasts_together(void)
+{
+	enum { EACH = 5 };
+	uint32_t other[MANY], op[MANY][2][2][EACH], len[EACH] = { 8, 30000, 0, 700, 9000 };
+	static uint8_t to[MANY][2][2][EACH][30000];
+
+	join(2, 0, count, other);
+	for (int g = 0; g < 2; g++)
+		for (int root = 0; root < 2; root++)
+			for (int k = 0; k < EACH; k++) {
+				memset(to[root][g][root][k], g * 100 + root * 10 + k, len[k]);
+				CHECK_EQ(nic_bcast(n[root], g ? other[root] : group[root], slot[root], to[root][g][root][k], len[k],
+				                   &op[root][g][root][k]), NIC_OK);
+			}
+	poll_all();
+	for (int g = 2; g-- > 0;)
+		for (int root = 2; root-- > 0;)
+			for (int k = 0; k < EACH; k++)
+				for (int i = 0; i < count; i++)
+					if (i != root)
+						CHECK_EQ(nic_bcast(n[i], g ? other[i] : group[i], slot[root], to[i][g][root][k], len[k],
+						                   &op[i][g][root][k]), NIC_OK);
+	for (int g = 0; g < 2; g++)
+		for (int root = 0; root < 2; root++)
+			for (int k = 0; k < EACH; k++)
+				for (int i = 0; i < count; i++) {
+					CHECK_EQ(over(i, op[i][g][root][k], NULL), NIC_OK);
+					for (uint32_t b = 0; b < len[k]; b++)
+						if (to[i][g][root][k][b] != g * 100 + root * 10 + k) {
+							CHECK_EQ(to[i][g][root][k][b], g * 100 + root * 10 + k);
+							break;
+						}
+				}
+	for (int i = 0; i < count; i++)
+		CHECK_EQ(nic_group_leave(n[i], other[i]), NIC_OK);
+	poll_all();
+}
+
+/* Names may be used again at once, and by those who are faster than others with leaving. */
+static void names_again(void)
+{
+	uint32_t old[MANY], fresh[MANY], op[MANY];
+
+	join(9, 0, 3, old);
+	CHECK_EQ(nic_group_leave(n[0], old[0]), NIC_OK);
+	for (int i = 0; i < 3; i++) {
+		struct nic_group_args args = { .name = 9, .size = 3, .place = (uint32_t)i, .slot = slot };
+
+		CHECK_EQ(nic_group_join(n[i], &args, &op[i]), NIC_OK);
+		poll_all();
+		if (i < 2)
+			CHECK_EQ(nic_group_leave(n[i + 1], old[i + 1]), NIC_OK);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(over(i, op[i], &fresh[i]), NIC_OK);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(nic_barrier(n[i], fresh[i], &op[i]), NIC_OK);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	CHECK_EQ(nic_barrier(n[0], 200, &op[0]), NIC_OK);
+	CHECK_EQ(over(0, op[0], NULL), NIC_STATE);
+}
+
+static void alone(void)
+{
+	uint32_t mine, op;
+
+	join(77, 2, 1, &mine);
+	CHECK_EQ(nic_barrier(n[2], mine, &op), NIC_OK);
+	CHECK_EQ(over(2, op, NULL), NIC_OK);
+	CHECK_EQ(nic_bcast(n[2], mine, slot[2], data[2], 100, &op), NIC_OK);
+	CHECK_EQ(over(2, op, NULL), NIC_OK);
+}
+
+/* What can be under way is bounded, and what is refused can be tried again. */
+static void bounded(void)
+{
+	uint32_t op[NIC_OPS + 1];
+
+	for (int i = 0; i < NIC_OPS; i++)
+		CHECK_EQ(nic_bcast(n[1], group[1], slot[0], data[1], 8, &op[i]), NIC_OK);
+	CHECK_EQ(nic_bcast(n[1], group[1], slot[0], data[1], 8, &op[NIC_OPS]), NIC_RESOURCE);
+	for (int i = 0; i < NIC_OPS; i++) {
+		uint32_t sent, theirs;
+
+		CHECK_EQ(nic_bcast(n[0], group[0], slot[0], data[0], 8, &sent), NIC_OK);
+		for (int k = 2; k < count; k++) {
+			CHECK_EQ(nic_bcast(n[k], group[k], slot[0], data[k], 8, &theirs), NIC_OK);
+			CHECK_EQ(over(k, theirs, NULL), NIC_OK);
+		}
+		CHECK_EQ(over(0, sent, NULL), NIC_OK);
+		CHECK_EQ(over(1, op[i], NULL), NIC_OK);
+	}
+}
+
+static void a_member_goes(void)
+{
+	uint32_t op[MANY], in;
+
+	for (int i = 0; i + 1 < count; i++)
+		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+	CHECK_EQ(nic_bcast(n[1], group[1], slot[count - 1], data[1], 100, &in), NIC_OK);
+	poll_all();
+	nic_close(n[count - 1]);
+	n[count - 1] = NULL;
+	for (int k = 0; k < 40000; k++) /* the watch looks after one peer at a time */
+		for (int i = 0; i + 1 < count; i++)
+			nic_poll(n[i]);
+	for (int i = 0; i + 1 < count; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_STATE);
+	CHECK_EQ(over(1, in, NULL), NIC_STATE);
+	CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
+	CHECK_EQ(over(0, op[0], NULL), NIC_STATE);
+}
+
+int main(void)
+{
+	static const char *const archs[] = { "direct", "qnix" };
+
+	for (int i = 0; i < 2; i++) {
+		printf("# arch %s\n", archs[i]);
+		open_all(MANY, archs[i]);
+		CASE(barriers);
+		CASE(broadcasts);
+		CASE(broadcasts_together);
+		CASE(names_again);
+		CASE(alone);
+		CASE(bounded);
+		CASE(a_member_goes);
+		close_all();
+		open_all(3, archs[i]);
+		join(1, 0, count, group);
+		CASE(running_ahead);
+		close_all();
+	}
+	return check_done();
+}

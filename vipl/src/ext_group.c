@@ -1,0 +1,72 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The extensions about groups: the NIC's calls under the lock of the NIC handle.
+ */
+#include "vipl/src/object.h"
+
+_Static_assert(sizeof(VIPX_GROUP) == sizeof(struct nic_group_args) && offsetof(VIPX_GROUP, Slot) == offsetof(struct nic_group_args, slot) &&
+               offsetof(VIPX_GROUP, Place) == offsetof(struct nic_group_args, place) && VIPX_BROADCAST_MAX == NIC_BCAST_MAX, "the same");
+
+VIP_RETURN VipxGroupJoin(VIP_NIC_HANDLE NicHandle, const VIPX_GROUP *Group, VIP_UINT32 *Operation)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	int err = NIC_PARAMETER;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	if (Group && Group->Slot && Operation)
+		err = nic_group_join(nic->hw, (const struct nic_group_args *)Group, Operation);
+	vipl_leave(nic);
+	return vipl_return(err);
+}
+
+VIP_RETURN VipxGroupLeave(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Group)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	int err;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	err = nic_group_leave(nic->hw, Group);
+	vipl_leave(nic);
+	return vipl_return(err);
+}
+
+VIP_RETURN VipxBarrier(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Group, VIP_UINT32 *Operation)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	int err = NIC_PARAMETER;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	if (Operation)
+		err = nic_barrier(nic->hw, Group, Operation);
+	vipl_leave(nic);
+	return vipl_return(err);
+}
+
+VIP_RETURN VipxBroadcast(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Group, VIP_UINT32 Root, VIP_PVOID Buffer, VIP_UINT64 Length,
+                         VIP_UINT32 *Operation)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	int err = NIC_PARAMETER;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	if (Operation && (Buffer || !Length))
+		err = nic_bcast(nic->hw, Group, Root, Buffer, Length, Operation);
+	vipl_leave(nic);
+	return vipl_return(err);
+}
+
+VIP_RETURN VipxOperationDone(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Operation, VIP_UINT32 *Value)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	int err;
+
+	if (__builtin_expect(!nic, 0))
+		return VIP_INVALID_PARAMETER;
+	err = nic_op_test(nic->hw, Operation, Value);
+	vipl_leave(nic);
+	return vipl_return(err);
+}
