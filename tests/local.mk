@@ -206,7 +206,7 @@ installcheck-local:
 check-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 
 print-distfiles:
-	@for file in $(DISTFILES); do echo "$$file"; done | sed 's,^$(srcdir)/,,'
+	@for file in $(DISTFILES); do echo "$${file#$(srcdir)/}"; done
 
 print-tests:
 	@echo $(TESTS)
