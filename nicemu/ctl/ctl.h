@@ -159,6 +159,7 @@ enum nic_rx_room { NIC_RX_ROOM, NIC_RX_WAIT, NIC_RX_REJECTED };
 struct nic_vi_ctx *nic_rx_target(struct nic *nic, struct nic_link *link, uint32_t vi, uint8_t gen);
 enum nic_rx_room nic_rx_room(struct nic *nic, uint32_t vi, uint32_t len, uint32_t bound, uint32_t *buffer);
 bool nic_rx_still_up(struct nic *nic, struct nic_link *link, uint32_t vi);
+bool nic_rx_ready(struct nic *nic, uint32_t vi, uint32_t len, bool pooled);
 void nic_rx_scatter(struct nic *nic, uint32_t vi, uint32_t from, const uint8_t *data, uint32_t len);
 void nic_rx_done(struct nic *nic, uint32_t vi, uint32_t flags, uint32_t len, uint32_t imm, uint32_t buffer);
 void nic_rx_flush(struct nic *nic, uint32_t vi);

@@ -153,7 +153,8 @@ void qnix_data_in(struct qnix *q, const struct qnix_header *h, const uint8_t *da
 		nic_count(q->nic, stale_packets, 1);
 		return;
 	}
-	if (h->count != (uint16_t)r->got || len != packet_len(r, r->got)) {
+	if (h->count != (uint16_t)r->got || len != packet_len(r, r->got) ||
+	    (r->command == QNIX_CODE_VI_RECEIVE && !nic_rx_ready(q->nic, r->context, r->total, r->buffer != QNIX_NO_BUFFER))) {
 		nic_count(q->nic, bad_packets, 1);
 		return;
 	}

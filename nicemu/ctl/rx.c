@@ -545,6 +545,14 @@ bool nic_rx_still_up(struct nic *nic, struct nic_link *link, uint32_t vi)
 	return still_up(&a);
 }
 
+/* Is the receive at the head still one for a message of that length?  A peer that breaks the order may have used it up. */
+bool nic_rx_ready(struct nic *nic, uint32_t vi, uint32_t len, bool pooled)
+{
+	const struct nic_rxe *e = rx_head(nic, vi, nic_vi(nic, vi));
+
+	return e && !e->status && (pooled ? (e->control & NIC_CTL_POOL) != 0 : len <= e->room);
+}
+
 /* Into the receive at the head. */
 void nic_rx_scatter(struct nic *nic, uint32_t vi, uint32_t from, const uint8_t *data, uint32_t len)
 {
