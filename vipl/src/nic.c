@@ -44,7 +44,7 @@ static void init(struct vipl_nic *nic, VIP_ULONG flags)
 {
 	nic->hw = NULL;
 	nic->serial = flags & VIPX_OPEN_UNLOCKED;
-	nic->unlocked = false;
+	atomic_store_explicit(&nic->unlocked, false, memory_order_relaxed); /* published by the handle, as below */
 	nic->strict = nic_param_int("vipl_strict") != 0;
 	nic->names = nic->reporting = nic->service = nic->service_used = false;
 	nic->event_head = nic->event_tail = 0;
@@ -89,7 +89,7 @@ static VIP_RETURN open_slot(struct vipl_nic *nic, const VIP_CHAR *name, VIP_ULON
 		return result;
 	}
 	nic_query(nic->hw, &nic->attr);
-	nic->unlocked = nic->serial && !nic->attr.beside;
+	atomic_store_explicit(&nic->unlocked, nic->serial && !nic->attr.beside, memory_order_relaxed);
 	return result;
 }
 
