@@ -146,7 +146,7 @@ static bool report_one(struct vipl_nic *nic, uintptr_t handle, bool unlocked)
 
 void vipl_error_report(struct vipl_nic *nic)
 {
-	bool unlocked = vipl_unlocked(nic);
+	bool unlocked = nic->unlocked;
 	uintptr_t handle;
 
 	if (!unlocked)

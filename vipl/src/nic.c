@@ -44,7 +44,7 @@ static void init(struct vipl_nic *nic, VIP_ULONG flags)
 {
 	nic->hw = NULL;
 	nic->serial = flags & VIPX_OPEN_UNLOCKED;
-	atomic_store_explicit(&nic->unlocked, false, memory_order_relaxed); /* published by the handle, as below */
+	nic->unlocked = false;
 	nic->strict = nic_param_int("vipl_strict") != 0;
 	nic->names = nic->reporting = nic->service = nic->service_used = false;
 	nic->event_head = nic->event_tail = 0;
@@ -89,7 +89,7 @@ static VIP_RETURN open_slot(struct vipl_nic *nic, const VIP_CHAR *name, VIP_ULON
 		return result;
 	}
 	nic_query(nic->hw, &nic->attr);
-	atomic_store_explicit(&nic->unlocked, nic->serial && !nic->attr.beside, memory_order_relaxed);
+	nic->unlocked = nic->serial && !nic->attr.beside;
 	return result;
 }
 

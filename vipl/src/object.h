@@ -104,7 +104,7 @@ struct vipl_nic {
 	_Alignas(64) struct vipl_object object;
 	struct nic *hw;
 	bool serial;   /* the caller serialises */
-	_Atomic bool unlocked; /* and the NIC does not run beside it: no lock is needed; constant while the handle is there */
+	bool unlocked; /* and the NIC does not run beside it: no lock is needed */
 	bool strict;   /* no null tag */
 	bool names;    /* between VipNSInit and VipNSShutdown */
 	bool reporting; /* some thread runs error handlers */
@@ -183,21 +183,15 @@ VIPL_LOOKUP(vipl_conn_lookup, vipl_conn, vipl_conns, VIPL_MAX_CONN)
 /* Runs error handlers for what has been noticed; in error.c. */
 void vipl_error_report(struct vipl_nic *nic);
 
-VIPL_INLINE bool vipl_unlocked(const struct vipl_nic *nic)
-{
-	/* Relaxed: set before the handle is published; who comes after the handle has gone gets the lock or not, and finds nothing. */
-	return atomic_load_explicit(&nic->unlocked, memory_order_relaxed);
-}
-
 VIPL_INLINE void vipl_lock(struct vipl_nic *nic)
 {
-	if (!vipl_unlocked(nic))
+	if (!nic->unlocked)
 		vipl_lock_take(&nic->lock);
 }
 
 VIPL_INLINE void vipl_unlock(struct vipl_nic *nic)
 {
-	if (!vipl_unlocked(nic))
+	if (!nic->unlocked)
 		vipl_lock_give(&nic->lock);
 }
 
@@ -213,7 +207,7 @@ VIPL_INLINE void vipl_leave(struct vipl_nic *nic)
 /* Locks the NIC of an object that was found, unless it has gone meanwhile. */
 VIPL_INLINE bool vipl_lock_found(struct vipl_nic *nic, struct vipl_object *object, uintptr_t handle)
 {
-	if (vipl_unlocked(nic))
+	if (nic->unlocked)
 		return true;
 	vipl_lock_take(&nic->lock);
 	if (__builtin_expect(vipl_is(object, handle), 1))
