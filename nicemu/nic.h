@@ -88,10 +88,10 @@ struct nic_open_args {
 	void *event_arg;
 	/*
 	 * The lock under which the caller makes its calls on the handle, for engines that run beside it (nic_attr.beside).  enter
-	 * takes it if it is free.  leave gives it, and may call nic_stop.  NULL: such an engine is refused.
+	 * takes it if it is free.  leave gives it, and with `report` may call nic_stop.  NULL: such an engine is refused.
 	 */
 	bool (*enter)(void *enter_arg);
-	void (*leave)(void *enter_arg);
+	void (*leave)(void *enter_arg, bool report);
 	void *enter_arg;
 };
 /*

@@ -4,8 +4,8 @@
  * messages, barriers and broadcasts go on while the host computes.
  *
  * The thread never competes with the host.  It tries the lock of the host's calls and does not wait for it; it does nothing while
- * the host polls by itself; and between two looks it sleeps, longer and longer while nothing happens.  So it costs some wakes
- * a second, and a message that finds its host computing waits for the next of them.
+ * the host polls by itself, but looks from time to time whether that is still so; and when the host is gone and nothing moves it
+ * sleeps until the slot's doorbell rings (wait.h).  The sleep has a bound for what does not ring: room on a link, a peer's death.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -27,24 +27,22 @@
 /* Times in nanoseconds. */
 enum {
 	US = 1000,
-	SLEEP_LEAST = 50 * US,    /* something has just moved, or the host came by */
-	SLEEP_HOST = 800 * US,    /* at most, while the host polls */
-	SLEEP_IDLE = 1000 * US,   /* at most, at first: */
-	SLEEP_LAST = 5000 * US,   /* when nothing has moved for so many looks */
-	LOOKS_IDLE = 1000,
-	PASSES = 64,              /* in one go, under the lock */
-	WATCH_LOOKS = 16,         /* looks in which nothing moved, between two at a peer */
+	SLEEP_LEAST = 50 * US,   /* something has just moved, or the host came by */
+	SLEEP_HOST = 800 * US,   /* at most, while the host polls */
+	SLEEP_LAST = 10000 * US, /* at most, under the bell */
+	SLEEP_WATCH = 1000 * US, /* after so long a one, a peer is looked after */
+	PASSES = 64,             /* in one go, under the lock */
 };
 
 struct nic_thread {
 	_Atomic uint32_t stop; /* 1: end; the word of a futex that the thread sleeps on */
 	bool orphan;           /* nobody will join it: written and read by the thread itself */
 	uint32_t visits;       /* of the host, when the thread looked last */
-	uint32_t quiet;        /* looks in which nothing moved */
+	bool idle;             /* the host is gone, and nothing moves */
 	uint32_t sleep;
 	struct nic *nic;
 	bool (*enter)(void *arg);
-	void (*leave)(void *arg);
+	void (*leave)(void *arg, bool report);
 	void *arg;
 	pid_t pid;
 	pthread_t id;
@@ -71,11 +69,29 @@ static bool stopped(struct nic_thread *t)
 	return nic_load_acquire(&t->stop); /* pairs with the release in stop */
 }
 
-static void rest(struct nic_thread *t)
+static void sleep_some(struct nic_thread *t, uint32_t ns)
 {
-	struct timespec time = { .tv_nsec = t->sleep };
+	struct timespec time = { .tv_nsec = ns };
 
 	syscall(SYS_futex, &t->stop, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0); /* ends early: an early look does no harm */
+}
+
+/* Under the bell if that can be.  leave reports nothing here: a handler that closed the NIC would wait for this sleep. */
+static void rest(struct nic_thread *t)
+{
+	struct nic_wait wait = { .rest = NIC_REST_YIELD };
+	bool asleep;
+
+	if (!t->idle || !t->enter(t->arg)) {
+		sleep_some(t, t->sleep);
+		return;
+	}
+	asleep = nic_wait_doze(t->nic, &wait, t->sleep);
+	t->leave(t->arg, false);
+	if (asleep)
+		nic_wait_rest(&wait);
+	else if (wait.rest == NIC_REST_YIELD)
+		sleep_some(t, SLEEP_LEAST);
 }
 
 static void sleep_longer(struct nic_thread *t, uint32_t most)
@@ -95,15 +111,15 @@ static bool passes(struct nic *nic)
 /* The host is not there.  Under the lock. */
 static void run_nic(struct nic_thread *t)
 {
-	if (passes(t->nic)) {
+	t->idle = !passes(t->nic);
+	if (!t->idle) {
 		nic_count(t->nic, thread_passes, 1);
-		t->quiet = 0;
 		t->sleep = SLEEP_LEAST;
 		return;
 	}
-	if (++t->quiet % WATCH_LOOKS == 0)
+	if (t->sleep >= SLEEP_WATCH)
 		nic_driver_watch(t->nic);
-	sleep_longer(t, t->quiet < LOOKS_IDLE ? SLEEP_IDLE : SLEEP_LAST);
+	sleep_longer(t, SLEEP_LAST);
 }
 
 /* Under the lock. */
@@ -112,10 +128,14 @@ static void look(struct nic_thread *t)
 	bool came_by = t->nic->visits != t->visits;
 
 	t->visits = t->nic->visits;
-	if (came_by)
-		sleep_longer(t, SLEEP_HOST);
-	else
+	if (!came_by) {
 		run_nic(t);
+		return;
+	}
+	if (t->idle)
+		t->sleep = SLEEP_LEAST;
+	t->idle = false;
+	sleep_longer(t, SLEEP_HOST);
 }
 
 /* leave may run a handler of the program, which may close the NIC: from there on only `t` is there. */
@@ -124,13 +144,16 @@ static void *run(void *arg)
 	struct nic_thread *t = arg;
 
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	for (rest(t); !stopped(t); rest(t)) {
-		if (!t->enter(t->arg)) {
+	while (!stopped(t)) {
+		rest(t);
+		if (stopped(t))
+			break;
+		if (t->enter(t->arg)) {
+			look(t);
+			t->leave(t->arg, true);
+		} else {
 			sleep_longer(t, SLEEP_HOST); /* the host is in a call */
-			continue;
 		}
-		look(t);
-		t->leave(t->arg);
 	}
 	if (t->orphan)
 		free(t);
@@ -195,6 +218,7 @@ static void stop(struct nic *nic)
 		return;
 	}
 	syscall(SYS_futex, &t->stop, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	nic_bell_tell(nic, nic->me);
 	pthread_join(t->id, NULL);
 	free(t);
 }

@@ -79,6 +79,54 @@ static void messages(void)
 	both(both_compute);
 }
 
+/* ---- the doorbell: a message for a NIC that has slept for long comes at once, and not at its next look ---- */
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void woken(struct side *s)
+{
+	unsigned soon = 0;
+
+	VipxParameterSet("arch", arch, "test");
+	VipxParameterSet("engine", "thread", "test");
+	side_connect(s, VIP_SERVICE_RELIABLE_DELIVERY, NULL);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		VIP_DESCRIPTOR *d = desc_make(s, i, s->data, sizeof(uint64_t));
+
+		if (s->server) {
+			post_recv(s, d);
+			say(s, "r", 1);
+			CHECK(completes(d));
+			soon += now() - *(uint64_t *)(void *)s->data < 2000000; /* nanoseconds */
+			received(s, d, VIP_SUCCESS);
+		} else {
+			wait_for_word(s);
+			usleep(37300 + i * 500); /* meanwhile they fall asleep */
+			*(uint64_t *)(void *)s->data = now();
+			post_send(s, d);
+			CHECK(completes(d));
+			sent(s, d, VIP_SUCCESS);
+		}
+	}
+	if (s->server && !CHECK(soon >= ROUNDS / 2))
+		printf("# %u of %d came soon\n", soon, ROUNDS);
+	side_close(s);
+}
+
+static void doorbell(void)
+{
+	arch = "direct";
+	both(woken);
+	arch = "qnix";
+	both(woken);
+}
+
 /* ---- a lost peer ---- */
 
 static _Atomic unsigned lost, wrong;
@@ -202,6 +250,7 @@ int main(void)
 {
 	two_init("beside");
 	CASE(messages);
+	CASE(doorbell);
 	CASE(a_loss);
 	CASE(one_lock);
 	return check_done();

@@ -66,13 +66,13 @@ static bool enter_beside(void *arg)
 }
 
 /* What it has noticed is reported by its own thread, unless the program counts on having no other. */
-static void leave_beside(void *arg)
+static void leave_beside(void *arg, bool report)
 {
 	struct vipl_nic *nic = arg;
-	bool report = !nic->serial && nic->event_head != nic->event_tail;
+	bool noticed = report && !nic->serial && nic->event_head != nic->event_tail;
 
 	vipl_lock_give(&nic->lock);
-	if (report)
+	if (noticed)
 		vipl_error_report(nic);
 }
 

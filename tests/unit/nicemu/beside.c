@@ -34,10 +34,11 @@ static bool enter(void *arg)
 	return !atomic_exchange_explicit(&who->lock, 1, memory_order_acquire); /* pairs with leave */
 }
 
-static void leave(void *arg)
+static void leave(void *arg, bool report)
 {
 	struct member *who = arg;
 
+	(void)report;
 	atomic_store_explicit(&who->lock, 0, memory_order_release); /* pairs with enter */
 }
 
@@ -63,7 +64,7 @@ static void open_all(const char *arch, const char *engine)
 		m[i].data = calloc(1, BYTES);
 		REQUIRE(nic_open(&args, &m[i].nic) == NIC_OK);
 		nic_query(locked(&m[i]), &attr);
-		leave(&m[i]);
+		leave(&m[i], false);
 		m[i].slot = attr.slot;
 		CHECK_EQ(attr.beside, strcmp(engine, "inline") != 0);
 		CHECK(!strcmp(attr.engine, engine));
@@ -82,7 +83,7 @@ static int tested(struct member *who, uint32_t *value)
 {
 	int err = nic_op_test(locked(who), who->op, value);
 
-	leave(who);
+	leave(who, false);
 	return err;
 }
 
@@ -117,7 +118,7 @@ static void join_all(void)
 		struct nic_group_args args = { .name = 7, .size = MEMBERS, .place = i, .slot = slots };
 
 		CHECK_EQ(nic_group_join(locked(&m[i]), &args, &m[i].op), NIC_OK);
-		leave(&m[i]);
+		leave(&m[i], false);
 	}
 	CHECK_EQ(over(PATIENCE_MS, value), MEMBERS);
 	for (int i = 0; i < MEMBERS; i++)
@@ -133,7 +134,7 @@ static void barriers(int times)
 				CHECK_EQ(tested(&m[0], NULL), NIC_NOT_DONE);
 			}
 			CHECK_EQ(nic_barrier(locked(&m[i]), m[i].group, &m[i].op), NIC_OK);
-			leave(&m[i]);
+			leave(&m[i], false);
 		}
 		CHECK_EQ(over(PATIENCE_MS, NULL), MEMBERS);
 	}
@@ -147,7 +148,7 @@ static void broadcasts(int times)
 		for (int i = 0; i < MEMBERS; i++) {
 			memset(m[i].data, i == root ? 0x40 + k : 0, BYTES);
 			CHECK_EQ(nic_bcast(locked(&m[i]), m[i].group, m[root].slot, m[i].data, BYTES, &m[i].op), NIC_OK);
-			leave(&m[i]);
+			leave(&m[i], false);
 		}
 		CHECK_EQ(over(PATIENCE_MS, NULL), MEMBERS);
 		for (int i = 0; i < MEMBERS; i++)
