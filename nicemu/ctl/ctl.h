@@ -69,6 +69,7 @@ struct nic {
 	uint32_t call_group[NIC_CALLS];     /* group + 1 of a barrier under way */
 	struct nic_thread *thread;          /* of engine `thread` */
 	uint32_t visits;                    /* it counts the host's looks */
+	bool news;                          /* it has moved something since the last of them */
 	struct qnix *qnix;
 	struct nic_groups *groups;
 	struct nic_trace *trace;

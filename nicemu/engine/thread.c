@@ -38,6 +38,7 @@ struct nic_thread {
 	_Atomic uint32_t stop; /* 1: end; the word of a futex that the thread sleeps on */
 	bool orphan;           /* nobody will join it: written and read by the thread itself */
 	uint32_t visits;       /* of the host, when the thread looked last */
+	bool hasty;            /* it did not sleep before the last look: not twice, what has come may have to wait */
 	bool idle;             /* the host is gone, and nothing moves */
 	uint32_t sleep;
 	struct nic *nic;
@@ -53,12 +54,14 @@ struct nic_thread {
 static int poll_thread(struct nic *nic)
 {
 	nic->visits++;
+	nic->news = false;
 	return nic_engine_inline.poll(nic);
 }
 
 static uint32_t take_thread(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out)
 {
 	nic->visits++;
+	nic->news = false;
 	return nic_engine_inline.take(nic, cq, out);
 }
 
@@ -76,6 +79,19 @@ static void sleep_some(struct nic_thread *t, uint32_t ns)
 	syscall(SYS_futex, &t->stop, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0); /* ends early: an early look does no harm */
 }
 
+/* The host may not fall asleep over what it has not seen, a new connection request among it; the thread may. */
+static bool doze(struct nic_thread *t, struct nic_wait *wait)
+{
+	struct nic *nic = t->nic;
+	bool news = nic->news, epoch = nic->waiting.follows_epoch, asleep;
+
+	nic->news = nic->waiting.follows_epoch = false;
+	asleep = nic_wait_doze(nic, wait, t->sleep);
+	nic->news = news;
+	nic->waiting.follows_epoch = epoch;
+	return asleep;
+}
+
 /* Under the bell if that can be.  leave reports nothing here: a handler that closed the NIC would wait for this sleep. */
 static void rest(struct nic_thread *t)
 {
@@ -86,12 +102,13 @@ static void rest(struct nic_thread *t)
 		sleep_some(t, t->sleep);
 		return;
 	}
-	asleep = nic_wait_doze(t->nic, &wait, t->sleep);
+	asleep = doze(t, &wait);
 	t->leave(t->arg, false);
 	if (asleep)
 		nic_wait_rest(&wait);
-	else if (wait.rest == NIC_REST_YIELD)
-		sleep_some(t, SLEEP_LEAST);
+	else if (wait.rest == NIC_REST_YIELD || t->hasty)
+		sleep_some(t, t->sleep < SLEEP_HOST ? t->sleep : SLEEP_HOST);
+	t->hasty = !asleep;
 }
 
 static void sleep_longer(struct nic_thread *t, uint32_t most)
@@ -114,6 +131,8 @@ static void run_nic(struct nic_thread *t)
 	t->idle = !passes(t->nic);
 	if (!t->idle) {
 		nic_count(t->nic, thread_passes, 1);
+		t->nic->news = true;
+		nic_bell_tell(t->nic, t->nic->me); /* the host may sleep, too */
 		t->sleep = SLEEP_LEAST;
 		return;
 	}
