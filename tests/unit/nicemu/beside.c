@@ -13,7 +13,7 @@
 #include "nicemu/nic.h"
 #include "tests/check.h"
 
-enum { MEMBERS = 3, BYTES = 700000, PATIENCE_MS = 5000 };
+enum { MEMBERS = 3, BYTES = 700000, PATIENCE_MS = 60000 };
 
 struct member {
 	struct nic *nic;
@@ -222,7 +222,7 @@ static void stops(void)
 
 int main(void)
 {
-	alarm(100);
+	alarm(500);
 	snprintf(device, sizeof(device), "beside-%d", (int)getpid());
 	CASE(direct_goes_on);
 	CASE(qnix_goes_on);
