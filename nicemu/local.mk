@@ -73,10 +73,12 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/engine/cores.h \
 	nicemu/engine/dma.c \
 	nicemu/engine/dma.h \
+	nicemu/engine/engine.c \
 	nicemu/engine/engine.h \
 	nicemu/engine/host.h \
 	nicemu/engine/inline.c \
 	nicemu/engine/link.h \
+	nicemu/engine/thread.c \
 	nicemu/engine/wait.c \
 	nicemu/engine/wait.h
 

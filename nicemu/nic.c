@@ -83,12 +83,25 @@ int nic_open(const struct nic_open_args *args, struct nic **out)
 		free(nic);
 		return err;
 	}
+	if (nic->engine->start)
+		err = nic->engine->start(nic, args);
+	if (err) {
+		nic_close(nic);
+		return err;
+	}
 	*out = nic;
 	return NIC_OK;
 }
 
+void nic_stop(struct nic *nic)
+{
+	if (nic->engine->stop)
+		nic->engine->stop(nic);
+}
+
 int nic_close(struct nic *nic)
 {
+	nic_stop(nic);
 	nic_driver_deregister(nic);
 	nic_trace_stop(nic);
 	nic_card_close(nic->card);
@@ -106,6 +119,7 @@ void nic_query(const struct nic *nic, struct nic_attr *out)
 	out->slot = nic->me;
 	out->arch = nic->arch->name;
 	out->engine = nic->engine->name;
+	out->beside = nic->engine->start != NULL;
 	out->memory = nic_card_memory(nic->card);
 	out->rdma_read = NIC_UNRELIABLE | NIC_RELIABLE_DELIVERY | NIC_RELIABLE_RECEPTION;
 }

@@ -8,6 +8,7 @@
  *
  * Calls on one `struct nic` must not overlap: the caller serialises them (vipl does).  Different handles are independent.
  * With engine `inline` the NIC works inside nic_post_* and nic_poll of the process that owns the slot; nothing else runs it.
+ * With engine `thread` a thread of that process runs it, too, under the caller's lock (nic_open_args.enter).
  *
  * Every function returns an enum nic_err unless it says otherwise, and writes output parameters only on success.
  */
@@ -85,6 +86,13 @@ struct nic_open_args {
 	const char *device;   /* NULL: parameter `device`; see nic_open */
 	nic_event_fn *event;  /* may be NULL */
 	void *event_arg;
+	/*
+	 * The lock under which the caller makes its calls on the handle, for engines that run beside it (nic_attr.beside).  enter
+	 * takes it if it is free.  leave gives it, and with `report` may call nic_stop.  NULL: such an engine is refused.
+	 */
+	bool (*enter)(void *enter_arg);
+	void (*leave)(void *enter_arg, bool report);
+	void *enter_arg;
 };
 /*
  * Attaches to the card of that device name (created when nobody on the host has it) and registers a process slot.
@@ -93,6 +101,11 @@ struct nic_open_args {
 int nic_open(const struct nic_open_args *args, struct nic **out);
 /* De-registers: connections are lost to their peers, buffers return to the card, memory is unmapped.  Always succeeds. */
 int nic_close(struct nic *nic);
+/*
+ * Ends what runs beside the caller, who does not hold the lock, and makes no other call on the handle meanwhile.  nic_close
+ * does it, too; who wants to hold the lock there calls this one before.
+ */
+void nic_stop(struct nic *nic);
 /* Why the last nic_open of this thread failed; a sentence, never NULL. */
 const char *nic_last_error(void);
 
@@ -102,6 +115,7 @@ struct nic_attr {
 	uint64_t card;              /* identity of the card; equal means reachable */
 	uint32_t slot;              /* own process slot */
 	const char *arch, *engine, *memory; /* names in force; memory: "memfd" or "file" */
+	bool beside;                /* the NIC runs beside its caller: calls that do not overlap with each other still need the lock */
 	uint32_t rdma_read;         /* mask of reliability levels with RDMA read */
 };
 void nic_query(const struct nic *nic, struct nic_attr *out);

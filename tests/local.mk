@@ -43,6 +43,7 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/share \
 	tests/unit/cmpi/table \
 	tests/unit/nicemu/attach \
+	tests/unit/nicemu/beside \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
@@ -61,6 +62,7 @@ PLAIN_TESTS = \
 	tests/unit/vipl/names \
 	tests/unit/vipl/queue \
 	tests/unit/vipl/wait \
+	tests/func/vipl_beside \
 	tests/func/vipl_clients \
 	tests/func/vipl_connect \
 	tests/func/vipl_digest \
@@ -117,7 +119,8 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/link tests/stress/shared tests/stress/sleep tests/func/vipl_threads tests/func/vipl_clients
+TSAN_TESTS = tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
+	tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
 

@@ -67,6 +67,9 @@ struct nic {
 	/* what an architecture or a use of the NIC adds; NULL: not there */
 	uint32_t calls[2], calls_backed[2]; /* bits: contexts of calls about groups that are in use; that have memory */
 	uint32_t call_group[NIC_CALLS];     /* group + 1 of a barrier under way */
+	struct nic_thread *thread;          /* of engine `thread` */
+	uint32_t visits;                    /* it counts the host's looks */
+	bool news;                          /* it has moved something since the last of them */
 	struct qnix *qnix;
 	struct nic_groups *groups;
 	struct nic_trace *trace;

@@ -3,8 +3,6 @@
  * Engine `inline`: the process that owns the slot runs its slice of the NIC from its own calls.
  * The default, and the fastest: no hand-over, and the NIC's working lines stay in the caller's cache.
  */
-#include <string.h>
-
 #include "nicemu/ctl/ctl.h"
 
 static int poll_inline(struct nic *nic)
@@ -28,8 +26,3 @@ static uint32_t take_inline(struct nic *nic, const struct nic_cq *cq, struct nic
 }
 
 const struct nic_engine nic_engine_inline = { .name = "inline", .poll = poll_inline, .take = take_inline, .needs_host = true };
-
-const struct nic_engine *nic_engine_find(const char *name)
-{
-	return strcmp(name, nic_engine_inline.name) == 0 ? &nic_engine_inline : NULL;
-}

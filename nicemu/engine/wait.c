@@ -351,6 +351,8 @@ static void catch_up(struct nic *nic)
 
 static bool arrived(const struct nic *nic)
 {
+	if (nic->news)
+		return true;
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		if (nic_link_peek(nic->active[i]))
 			return true;

@@ -4,7 +4,8 @@
  *
  * The NIC reports an asynchronous error from within one of its calls; it is noted in a ring of the NIC handle and
  * reported after the lock is dropped, by the thread that made the call (or by the one that is reporting already).
- * So a lost connection reaches the handler at the latest with the next call that polls the NIC.
+ * So a lost connection reaches the handler at the latest with the next call that polls the NIC.  A NIC that runs beside the
+ * program reports from its own thread, but not on a handle whose calls the program serialises: there, too, with the next call.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,8 +120,11 @@ static void describe(uintptr_t nic_handle, const struct vipl_error *error, VIP_E
 	out->ErrorCode = (VIP_ERROR_CODE)error->event.code;
 }
 
-/* One error, without the lock while the program's handler runs; false when the NIC handle has gone meanwhile. */
-static bool report_one(struct vipl_nic *nic, uintptr_t handle)
+/*
+ * One error, without the lock while the program's handler runs; false when the NIC handle has gone meanwhile.  Its place may
+ * then be another one's, which is unlocked or not: the lock goes by what was so at the beginning.
+ */
+static bool report_one(struct vipl_nic *nic, uintptr_t handle, bool unlocked)
 {
 	struct vipl_error error = nic->event[nic->event_head++ % VIPL_MAX_EVENTS];
 	vipl_error_fn *handler = nic->handler;
@@ -132,17 +136,21 @@ static bool report_one(struct vipl_nic *nic, uintptr_t handle)
 		return true;
 	}
 	describe(handle, &error, &described);
-	vipl_unlock(nic);
+	if (!unlocked)
+		vipl_lock_give(&nic->lock);
 	handler(context, &described);
-	vipl_lock(nic);
+	if (!unlocked)
+		vipl_lock_take(&nic->lock);
 	return vipl_is(&nic->object, handle);
 }
 
 void vipl_error_report(struct vipl_nic *nic)
 {
+	bool unlocked = nic->unlocked;
 	uintptr_t handle;
 
-	vipl_lock(nic);
+	if (!unlocked)
+		vipl_lock_take(&nic->lock);
 	handle = vipl_handle_of(&nic->object);
 	/* A thread that is reporting, perhaps this one further up, takes the new ones along. */
 	if (handle && !nic->reporting) {
@@ -150,11 +158,12 @@ void vipl_error_report(struct vipl_nic *nic)
 
 		nic->reporting = true;
 		while (open && nic->event_head != nic->event_tail)
-			open = report_one(nic, handle);
+			open = report_one(nic, handle, unlocked);
 		if (open)
 			nic->reporting = false;
 	}
-	vipl_unlock(nic);
+	if (!unlocked)
+		vipl_lock_give(&nic->lock);
 }
 
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,

@@ -43,7 +43,8 @@ static void memory_destroy(struct vipl_nic *nic)
 static void init(struct vipl_nic *nic, VIP_ULONG flags)
 {
 	nic->hw = NULL;
-	nic->unlocked = flags & VIPX_OPEN_UNLOCKED;
+	nic->serial = flags & VIPX_OPEN_UNLOCKED;
+	nic->unlocked = false;
 	nic->strict = nic_param_int("vipl_strict") != 0;
 	nic->names = nic->reporting = nic->service = nic->service_used = false;
 	nic->event_head = nic->event_tail = 0;
@@ -56,18 +57,39 @@ static void init(struct vipl_nic *nic, VIP_ULONG flags)
 	nic->pass = 0;
 }
 
+/* For a NIC that runs beside the program's calls. */
+static bool enter_beside(void *arg)
+{
+	struct vipl_nic *nic = arg;
+
+	return vipl_lock_try(&nic->lock);
+}
+
+/* What it has noticed is reported by its own thread, unless the program counts on having no other. */
+static void leave_beside(void *arg, bool report)
+{
+	struct vipl_nic *nic = arg;
+	bool noticed = report && !nic->serial && nic->event_head != nic->event_tail;
+
+	vipl_lock_give(&nic->lock);
+	if (noticed)
+		vipl_error_report(nic);
+}
+
 static VIP_RETURN open_slot(struct vipl_nic *nic, const VIP_CHAR *name, VIP_ULONG flags)
 {
-	struct nic_open_args args = { device_of(name), vipl_error_note, nic };
+	struct nic_open_args args = { device_of(name), vipl_error_note, nic, enter_beside, leave_beside, nic };
 	VIP_RETURN result = VIP_ERROR_RESOURCE;
 
 	init(nic, flags);
 	if (memory_create(nic))
 		result = vipl_return(nic_open(&args, &nic->hw));
-	if (result == VIP_SUCCESS)
-		nic_query(nic->hw, &nic->attr);
-	else
+	if (result != VIP_SUCCESS) {
 		memory_destroy(nic);
+		return result;
+	}
+	nic_query(nic->hw, &nic->attr);
+	nic->unlocked = nic->serial && !nic->attr.beside;
 	return result;
 }
 
@@ -108,7 +130,7 @@ const VIP_CHAR *VipxLastError(void)
 /* ---- close ---- */
 
 /*
- * First nobody can enter by the NIC handle, then the notify thread has ended, then what is left is released under the
+ * First nobody can enter by the NIC handle, then the notify thread and the NIC's have ended, then what is left is released under the
  * lock, so that a thread in a call on one of these objects is either done or finds its handle gone.
  */
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle)
@@ -120,6 +142,7 @@ VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle)
 	vipl_object_hide(nic);
 	vipl_unlock(nic);
 	vipl_notify_stop(nic);
+	nic_stop(nic->hw);
 	vipl_lock(nic);
 	nic_close(nic->hw); /* before the completion queues it writes to */
 	nic->hw = NULL;
@@ -143,7 +166,7 @@ static void describe(const struct vipl_nic *nic, VIP_NIC_ATTRIBUTES *out)
 	out->ProviderVersion = PROVIDER_VERSION;
 	out->NicAddressLen = NIC_ADDR_LEN;
 	out->LocalNicAddress = nic->attr.addr;
-	out->ThreadSafe = nic->unlocked ? VIP_FALSE : VIP_TRUE;
+	out->ThreadSafe = nic->serial ? VIP_FALSE : VIP_TRUE;
 	out->MaxDiscriminatorLen = NIC_DISC_MAX;
 	out->MaxRegisterBytes = (VIP_ULONG)1 << 47;
 	out->MaxRegisterRegions = NIC_MAX_REGIONS;

@@ -215,7 +215,7 @@ static VIP_RETURN add(struct vipl_nic *nic, const struct vipl_notify *wanted)
 	if (!handle) /* being closed */
 		return VIP_INVALID_PARAMETER;
 	/* A handle that the caller serialises cannot be shared with a thread. */
-	if (nic->unlocked || nic->notifies == VIPL_MAX_NOTIFY)
+	if (nic->serial || nic->notifies == VIPL_MAX_NOTIFY)
 		return VIP_ERROR_RESOURCE;
 	entry = malloc(sizeof *entry);
 	if (!entry || !start_service(nic, (VIP_NIC_HANDLE)handle)) {

@@ -103,7 +103,8 @@ struct vipl_error {
 struct vipl_nic {
 	_Alignas(64) struct vipl_object object;
 	struct nic *hw;
-	bool unlocked; /* the caller serialises */
+	bool serial;   /* the caller serialises */
+	bool unlocked; /* and the NIC does not run beside it: no lock is needed */
 	bool strict;   /* no null tag */
 	bool names;    /* between VipNSInit and VipNSShutdown */
 	bool reporting; /* some thread runs error handlers */

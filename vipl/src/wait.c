@@ -114,7 +114,7 @@ static _Thread_local bool moved; /* in the latest round over the NICs */
 static void run(struct vipl_nic *nic, int polls)
 {
 	/* Somebody else is in it, or the program serialises the calls on it: not ours to run. */
-	if (nic->unlocked || !vipl_lock_try(&nic->lock))
+	if (nic->serial || !vipl_lock_try(&nic->lock))
 		return;
 	if (!atomic_load_explicit(&nic->object.handle, memory_order_acquire)) { /* H1 */
 		vipl_lock_give(&nic->lock);

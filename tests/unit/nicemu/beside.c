@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A NIC that runs beside its host (engine thread): barriers and broadcasts of three slots are over although nobody polls; with
+ * engine inline they are not, which shows that the test would notice.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nicemu/nic.h"
+#include "tests/check.h"
+
+enum { MEMBERS = 3, BYTES = 700000, PATIENCE_MS = 60000 };
+
+struct member {
+	struct nic *nic;
+	_Atomic uint32_t lock;
+	uint32_t slot, group, op;
+	uint8_t *data;
+};
+
+static struct member m[MEMBERS];
+static char device[40];
+
+/* ---- the lock of a handle ---- */
+
+static bool enter(void *arg)
+{
+	struct member *who = arg;
+
+	return !atomic_exchange_explicit(&who->lock, 1, memory_order_acquire); /* pairs with leave */
+}
+
+static void leave(void *arg, bool report)
+{
+	struct member *who = arg;
+
+	(void)report;
+	atomic_store_explicit(&who->lock, 0, memory_order_release); /* pairs with enter */
+}
+
+static struct nic *locked(struct member *who)
+{
+	while (!enter(who))
+		usleep(10);
+	return who->nic;
+}
+
+/* ---- the members ---- */
+
+static void open_all(const char *arch, const char *engine)
+{
+	struct nic_attr attr;
+
+	nic_param_set("arch", arch, "test");
+	nic_param_set("engine", engine, "test");
+	for (int i = 0; i < MEMBERS; i++) {
+		struct nic_open_args args = { .device = device, .enter = enter, .leave = leave, .enter_arg = &m[i] };
+
+		memset(&m[i], 0, sizeof(m[i]));
+		m[i].data = calloc(1, BYTES);
+		REQUIRE(nic_open(&args, &m[i].nic) == NIC_OK);
+		nic_query(locked(&m[i]), &attr);
+		leave(&m[i], false);
+		m[i].slot = attr.slot;
+		CHECK_EQ(attr.beside, strcmp(engine, "inline") != 0);
+		CHECK(!strcmp(attr.engine, engine));
+	}
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < MEMBERS; i++) {
+		nic_close(m[i].nic);
+		free(m[i].data);
+	}
+}
+
+static int tested(struct member *who, uint32_t *value)
+{
+	int err = nic_op_test(locked(who), who->op, value);
+
+	leave(who, false);
+	return err;
+}
+
+/* Waits without a poll; tells how many are over. */
+static int over(int patience_ms, uint32_t *value)
+{
+	bool is_over[MEMBERS] = { false };
+	int n = 0;
+
+	for (int ms = 0; ms < patience_ms && n < MEMBERS; ms++) {
+		usleep(1000);
+		for (int i = 0; i < MEMBERS; i++) {
+			int err = is_over[i] ? NIC_NOT_DONE : tested(&m[i], value ? &value[i] : NULL);
+
+			if (err == NIC_NOT_DONE)
+				continue;
+			CHECK_EQ(err, NIC_OK);
+			is_over[i] = true;
+			n++;
+		}
+	}
+	return n;
+}
+
+static void join_all(void)
+{
+	uint32_t slots[MEMBERS], value[MEMBERS] = { 0 };
+
+	for (int i = 0; i < MEMBERS; i++)
+		slots[i] = m[i].slot;
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct nic_group_args args = { .name = 7, .size = MEMBERS, .place = i, .slot = slots };
+
+		CHECK_EQ(nic_group_join(locked(&m[i]), &args, &m[i].op), NIC_OK);
+		leave(&m[i], false);
+	}
+	CHECK_EQ(over(PATIENCE_MS, value), MEMBERS);
+	for (int i = 0; i < MEMBERS; i++)
+		m[i].group = value[i];
+}
+
+static void barriers(int times)
+{
+	for (int k = 0; k < times; k++) {
+		for (int i = 0; i < MEMBERS; i++) {
+			if (i == MEMBERS - 1) {
+				usleep(2000); /* the last one has not come: nobody is through */
+				CHECK_EQ(tested(&m[0], NULL), NIC_NOT_DONE);
+			}
+			CHECK_EQ(nic_barrier(locked(&m[i]), m[i].group, &m[i].op), NIC_OK);
+			leave(&m[i], false);
+		}
+		CHECK_EQ(over(PATIENCE_MS, NULL), MEMBERS);
+	}
+}
+
+static void broadcasts(int times)
+{
+	for (int k = 0; k < times; k++) {
+		int root = k % MEMBERS;
+
+		for (int i = 0; i < MEMBERS; i++) {
+			memset(m[i].data, i == root ? 0x40 + k : 0, BYTES);
+			CHECK_EQ(nic_bcast(locked(&m[i]), m[i].group, m[root].slot, m[i].data, BYTES, &m[i].op), NIC_OK);
+			leave(&m[i], false);
+		}
+		CHECK_EQ(over(PATIENCE_MS, NULL), MEMBERS);
+		for (int i = 0; i < MEMBERS; i++)
+			for (size_t at = 0; at < BYTES; at++)
+				if (m[i].data[at] != 0x40 + k) {
+					CHECK_EQ(m[i].data[at], 0x40 + k);
+					break;
+				}
+	}
+}
+
+static void nobody_polls(const char *arch)
+{
+	open_all(arch, "thread");
+	join_all();
+	barriers(5);
+	broadcasts(6);
+	close_all();
+}
+
+static void direct_goes_on(void)
+{
+	nobody_polls("direct");
+}
+
+static void qnix_goes_on(void)
+{
+	nobody_polls("qnix");
+}
+
+/* The same with engine inline: not even the join is over. */
+static void inline_does_not(void)
+{
+	uint32_t slots[MEMBERS];
+
+	open_all("direct", "inline");
+	for (int i = 0; i < MEMBERS; i++)
+		slots[i] = m[i].slot;
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct nic_group_args args = { .name = 7, .size = MEMBERS, .place = i, .slot = slots };
+
+		CHECK_EQ(nic_group_join(m[i].nic, &args, &m[i].op), NIC_OK);
+	}
+	usleep(50000);
+	CHECK_EQ(nic_op_test(m[0].nic, m[0].op, NULL), NIC_NOT_DONE);
+	close_all();
+}
+
+static void needs_a_lock(void)
+{
+	struct nic *nic = NULL;
+
+	nic_param_set("engine", "thread", "test");
+	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &nic), NIC_PARAMETER);
+	CHECK(strstr(nic_last_error(), "lock") != NULL);
+	CHECK(nic == NULL);
+}
+
+/* stop before close, twice, and at once after open. */
+static void stops(void)
+{
+	for (int i = 0; i < 50; i++) {
+		open_all("direct", "thread");
+		if (i % 2)
+			usleep(i * 20);
+		for (int k = 0; k < i % 3; k++)
+			nic_stop(m[0].nic);
+		close_all();
+	}
+}
+
+int main(void)
+{
+	alarm(500);
+	snprintf(device, sizeof(device), "beside-%d", (int)getpid());
+	CASE(direct_goes_on);
+	CASE(qnix_goes_on);
+	CASE(inline_does_not);
+	CASE(needs_a_lock);
+	CASE(stops);
+	return check_done();
+}
