@@ -10,7 +10,9 @@ bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
 EXTRA_DIST += \
 	bench/bench.h \
+	bench/plot.py \
 	bench/run \
+	bench/runner.py \
 	bench/README.md
 
 if HAVE_OMPI
