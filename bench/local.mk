@@ -9,9 +9,17 @@ noinst_PROGRAMS += \
 bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
 EXTRA_DIST += \
+	bench/README.md \
 	bench/bench.h \
+	bench/data.py \
+	bench/history.py \
+	bench/mpich.py \
+	bench/performance \
+	bench/plan.py \
+	bench/plot.py \
+	bench/report.py \
 	bench/run \
-	bench/README.md
+	bench/runner.py
 
 if HAVE_OMPI
 
@@ -26,7 +34,8 @@ noinst_PROGRAMS += \
 	bench/match_posted \
 	bench/match_unexpected \
 	bench/mbw_mr \
-	bench/put_latency
+	bench/put_latency \
+	bench/start
 
 bench_allreduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_allreduce_LDADD = $(MPI_LIBS)
@@ -52,5 +61,7 @@ bench_mbw_mr_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_mbw_mr_LDADD = $(MPI_LIBS)
 bench_put_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_put_latency_LDADD = $(MPI_LIBS)
+bench_start_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_start_LDADD = $(MPI_LIBS)
 
 endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Probe: are the two processors that a benchmark is about to use two cores, or two halves of one?  A virtual machine may
- * be moved between one run and the next, so the runner asks before each repetition.
+ * Probe: are the two processors that a benchmark is about to use two cores, or two halves of one, and does nobody else use
+ * them?  A virtual machine may be moved between one run and the next, so the runner asks before and after each round.
  *
  *     probe [CPU CPU]          without arguments the first two cores that this process may use
  *
- * It prints one line:   cpus=0,1 oneway_ns=71.3 median_ns=74.0 slowdown=1.01
+ * It prints one line:   cpus=0,1 oneway_ns=71.3 median_ns=74.0 slowdown=1.01 share=0.99
  *   oneway_ns   half the time of a ping-pong by two flags, each in a cache line of its own (best and median of many)
  *   slowdown    how much longer a loop of arithmetic takes when the other processor runs it too: about 1 on two cores,
- *               1.5 to 2 on two hardware threads of one
+ *               1.5 to 2 on two hardware threads of one (best of many: what others take does not show)
+ *   share       while both calculate for some 40 ms, the least part of a core that either of them got
  *
  * This is no MPI program: two threads of one process, each bound to its processor.
  */
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CHUNKS = 60, TURNS = 500, LINE = 128, LOOP = 200000 };
+enum { CHUNKS = 60, TURNS = 500, LINE = 128, LOOP = 200000, SPIN_NS = 40000000 };
 
 struct flag {
 	_Alignas(LINE) _Atomic int turn;
@@ -31,6 +32,7 @@ struct flag {
 static struct flag ping, pong;
 static struct flag stage;             /* how far the first thread is; the second follows */
 static int cpus[2];
+static double second_rate;            /* chunks of arithmetic per nanosecond; read when the second thread has ended */
 
 static double now_ns(void)
 {
@@ -90,6 +92,9 @@ static double best_arithmetic(int times)
 /* Stage 1: ping-pong.  2: the first thread calculates alone.  3: both do, until the first one has had enough and says 4. */
 static void *second(void *unused)
 {
+	double start;
+	int chunks = 0;
+
 	(void)unused;
 	bind_to(cpus[1]);
 	await(&stage, 1);
@@ -99,8 +104,11 @@ static void *second(void *unused)
 	}
 	await(&stage, 3);
 	set(&pong, -1);
-	while (atomic_load_explicit(&stage.turn, memory_order_relaxed) == 3) /* only a wish to stop: nothing follows from it */
+	start = now_ns();
+	/* Only a wish to stop: nothing follows from it. */
+	for (; atomic_load_explicit(&stage.turn, memory_order_relaxed) == 3; chunks++)
 		arithmetic_ns();
+	second_rate = chunks / (now_ns() - start);
 	return NULL;
 }
 
@@ -130,17 +138,18 @@ static void ping_pong(double *best, double *median)
 	*median = chunk[CHUNKS / 2];
 }
 
-static double slowdown(void)
+/* Both calculate, the other one from before the start until after the end: chunks per nanosecond, and the best chunk. */
+static double both(double *best)
 {
-	double alone, together;
+	double start = now_ns(), t;
+	int chunks = 0;
 
-	set(&stage, 2);
-	alone = best_arithmetic(10);
-	set(&stage, 3);
-	await(&pong, -1); /* it calculates from here on */
-	together = best_arithmetic(20);
-	set(&stage, 4);
-	return together / alone;
+	while (now_ns() - start < SPIN_NS) {
+		t = arithmetic_ns();
+		*best = t < *best ? t : *best;
+		chunks++;
+	}
+	return chunks / (now_ns() - start);
 }
 
 /* The number of the first hardware thread of a processor's core, as far as this system tells. */
@@ -173,7 +182,7 @@ static bool choose(void)
 
 int main(int argc, char **argv)
 {
-	double best, median, factor;
+	double best, median, alone, together = 1e18, rate;
 	pthread_t thread;
 
 	if (argc == 3) {
@@ -189,8 +198,15 @@ int main(int argc, char **argv)
 	}
 	set(&stage, 1);
 	ping_pong(&best, &median);
-	factor = slowdown();
+	set(&stage, 2);
+	alone = best_arithmetic(10);
+	set(&stage, 3);
+	await(&pong, -1); /* it calculates from here on */
+	rate = both(&together);
+	set(&stage, 4);
 	pthread_join(thread, NULL);
-	printf("cpus=%d,%d oneway_ns=%.1f median_ns=%.1f slowdown=%.2f\n", cpus[0], cpus[1], best, median, factor);
+	rate = rate < second_rate ? rate : second_rate;
+	printf("cpus=%d,%d oneway_ns=%.1f median_ns=%.1f slowdown=%.2f share=%.2f\n", cpus[0], cpus[1], best, median,
+		together / alone, rate * (together < alone ? together : alone));
 	return 0;
 }

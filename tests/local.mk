@@ -6,6 +6,7 @@
 EXTRA_DIST += \
 	tests/check.h \
 	tests/apps/run \
+	tests/bench/run \
 	tests/container/run \
 	tests/install/check \
 	tests/install/mpi-hello.c \

@@ -12,8 +12,8 @@ import sys
 from tap import Tap, files, read, without_comments
 
 SOURCE = r"\.(c|h|def)$"
-SCRIPT = r"(\.(sh|py|m4|mk|ac|am)$|^man/|^(bootstrap|dev/[^.]*|\.ci/run|tests/.*/(run|check|prove)|bench/run)$)"
-TEXT = r"(\.(c|h|def|py|sh|m4|mk|ac|am|in|md|txt|map|svg|[1-9])$|^(bootstrap|NEWS|dev/.*|\.ci/run|tests/.*/(run|check|prove)|bench/run)$)"
+SCRIPT = r"(\.(sh|py|m4|mk|ac|am)$|^man/|^(bootstrap|dev/[^.]*|\.ci/run|tests/.*/(run|check|prove)|bench/(run|performance))$)"
+TEXT = r"(\.(c|h|def|py|sh|m4|mk|ac|am|in|md|txt|map|svg|[1-9])$|^(bootstrap|NEWS|dev/.*|\.ci/run|tests/.*/(run|check|prove)|bench/(run|performance))$)"
 
 # Spelled so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
