@@ -281,6 +281,7 @@ static int transfer(struct cmpi_proc *proc, const struct transfer *t)
 	else if (err == CMPI_AGAIN)
 		VIA_COUNT(c, again);
 	if (complete) {
+		c->moved = true;
 		result = complete->completion.err;
 		op_free(c, &complete->completion);
 	}

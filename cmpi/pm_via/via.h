@@ -265,6 +265,8 @@ struct cmpi {
 	uint32_t idle, idle_mask;        /* passes without an event, one after the other; when to ask what to do about it */
 	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
+	bool moved;                      /* a transfer was complete at once since the last look */
+	uint32_t spared;                 /* looks that were followed by no rest because of that */
 	bool alone;
 	cmpi_error_fn *error;
 	void *error_arg;
@@ -321,6 +323,7 @@ int via_progress(struct cmpi *c);
 /* wait.c */
 void via_wait_init(struct cmpi *c);
 void via_wait(struct cmpi *c);      /* many passes have found nothing; gives the lock up meanwhile */
+bool via_wait_spared(struct cmpi *c); /* this look found nothing, but is none of somebody who waits */
 void via_wait_look(struct cmpi *c); /* before a pass, when cores are short */
 void via_wait_watch(struct cmpi *c, uint32_t passes, int events); /* after so many passes, the last of which had these events */
 

@@ -1169,12 +1169,15 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE handle, VIPX_ARRIVAL *arrival)
 	return arrival->RecvQueue ? VipRecvDone(arrival->ViHandle, &arrival->Descriptor) : VipSendDone(arrival->ViHandle, &arrival->Descriptor);
 }
 
+bool fake_crowded;
+unsigned fake_rests;
+
 VIP_ULONG VipxWaitPlan(VIP_NIC_HANDLE handle, VIPX_WAIT *wait, VIP_ULONG longest)
 {
 	(void)handle;
 	(void)longest;
-	wait->Rest = VIPX_REST_SPIN;
-	return 256;
+	wait->Rest = fake_crowded ? VIPX_REST_YIELD : VIPX_REST_SPIN;
+	return fake_crowded ? 1 : 256;
 }
 
 void VipxWaitLook(VIPX_WAIT *wait)
@@ -1185,6 +1188,7 @@ void VipxWaitLook(VIPX_WAIT *wait)
 void VipxWaitRest(VIPX_WAIT *wait)
 {
 	(void)wait;
+	fake_rests++;
 }
 
 int VipxPoll(VIP_NIC_HANDLE handle)

@@ -35,6 +35,9 @@ bool fake_step(void);
 void fake_run(void);
 /* Nothing leaves `from` for `to` (any when NULL) while held. */
 void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held);
+/* Cores are short: who waits is told to yield; and how often that was done. */
+extern bool fake_crowded;
+extern unsigned fake_rests;
 /* The process of that handle is gone, without a word. */
 void fake_kill(VIP_NIC_HANDLE nic);
 

@@ -88,6 +88,30 @@ static void done_inside_the_call(void)
 	close_pair();
 }
 
+/* Where cores are short, who transfers one after the other is not made to wait for each; but others get their turn. */
+static void a_transfer_is_no_wait(void)
+{
+	enum { N = 320 };
+
+	REQUIRE(open_pair(100));
+	fake_crowded = true;
+	for (int i = 0; i < 3 * 256; i++) /* so many looks may pass until it is noticed */
+		cmpi_progress(job[A].c);
+	fake_rests = 0;
+	for (int i = 0; i < N; i++)
+		cmpi_progress(job[A].c);
+	CHECK_EQ(fake_rests, N);
+	fake_rests = 0;
+	for (int i = 0; i < N; i++) {
+		CHECK_EQ(cmpi_get(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_read->key, 9, done, NULL), CMPI_OK);
+		cmpi_progress(job[A].c);
+	}
+	CHECK_EQ(calls, N);
+	CHECK_EQ(fake_rests, N / 32);
+	fake_crowded = false;
+	close_pair();
+}
+
 static void rights_and_ranges(void)
 {
 	const uint64_t at = (uintptr_t)there;
@@ -249,6 +273,7 @@ int main(void)
 {
 	CASE(contents);
 	CASE(done_inside_the_call);
+	CASE(a_transfer_is_no_wait);
 	CASE(rights_and_ranges);
 	CASE(itself);
 	CASE(every_atomic);
