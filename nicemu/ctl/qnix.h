@@ -173,7 +173,7 @@ int qnix_tx(struct qnix_sched *sched); /* one execution: one packet, one command
 bool qnix_tx_packet(struct qnix *q, struct qnix_sq *s); /* one packet of a granted operation; false: no room */
 void qnix_tx_finish(struct qnix *q, struct qnix_sq *s, uint32_t state); /* completes and removes it: QNIX_DONE or why not */
 bool qnix_request(struct qnix *q, struct qnix_sq *s);
-void qnix_reply_in(struct qnix *q, const struct qnix_header *h, const struct qnix_reply *reply);
+void qnix_reply_in(struct qnix *q, const struct qnix_header *h, uint8_t gen, const struct qnix_reply *reply);
 enum nic_motion qnix_tx_motion(const struct qnix *q);
 void qnix_tx_slept(struct qnix *q, uint32_t visits);
 void qnix_tx_cancel_vi(struct qnix *q, uint32_t vi);

@@ -307,17 +307,12 @@ static bool staged(const struct qnix_request *req)
  * small) is judged when everything before has arrived, as it would be without permissions.
  */
 static void request_vi(struct qnix *q, struct nic_link *link, const struct qnix_system_head *head, const struct qnix_header *h,
-                       const struct qnix_request *req)
+                       const struct qnix_request *req, struct nic_vi_ctx *ctx)
 {
 	uint32_t vi = req->tag & (NIC_VI_TABLE - 1), buffer = QNIX_NO_BUFFER;
-	struct nic_vi_ctx *ctx = nic_rx_target(q->nic, link, vi, head->gen);
 	enum nic_rx_room room;
 	struct qnix_rt *r;
 
-	if (!ctx) {
-		nic_count(q->nic, stale_packets, 1);
-		return;
-	}
 	if (req->number != ctx->rx_number) {
 		if ((int16_t)(req->number - ctx->rx_number) < 0 && (staged(req) || ctx->reliability == NIC_UNRELIABLE))
 			reply(q, h, req, ctx->peer_gen, staged(req) ? QNIX_TAKEN : QNIX_DISCARD); /* the answer was lost */
@@ -360,19 +355,25 @@ static void request_vi(struct qnix *q, struct nic_link *link, const struct qnix_
 void qnix_request_in(struct qnix *q, struct nic_link *link, const struct qnix_system_head *head, const struct qnix_header *h,
                      const struct qnix_request *req)
 {
+	bool vi = req->tag & QNIX_VI_TAG;
+	struct nic_vi_ctx *ctx = vi ? nic_rx_target(q->nic, link, req->tag & (NIC_VI_TABLE - 1), head->gen) : NULL;
 	struct qnix_rt *r = NULL;
 
 	if (!sensible(q, h, req)) {
 		nic_count(q->nic, bad_packets, 1);
 		return;
 	}
+	if (vi && !ctx) {
+		nic_count(q->nic, stale_packets, 1);
+		return;
+	}
 	while ((r = qnix_rt_find(q, r, h->source, req->source_pid, req->tag)))
 		if (r->map != QNIX_NO_MAP && r->number == req->number) { /* it has been answered, and comes again */
-			reply(q, h, req, head->gen, QNIX_GRANTED);
+			reply(q, h, req, vi ? ctx->peer_gen : 0, QNIX_GRANTED);
 			return;
 		}
-	if (req->tag & QNIX_VI_TAG)
-		request_vi(q, link, head, h, req);
+	if (vi)
+		request_vi(q, link, head, h, req, ctx);
 	else
 		request_context(q, h, req);
 }

@@ -116,7 +116,7 @@ static void permission_reply(const struct message *m)
 	struct qnix_reply reply;
 
 	memcpy(&reply, m->payload, sizeof(reply));
-	qnix_reply_in(m->nic->qnix, &m->h, &reply);
+	qnix_reply_in(m->nic->qnix, &m->h, m->head.gen, &reply);
 }
 
 static void process(const struct message *m)
