@@ -285,6 +285,9 @@ void qnix_reply_in(struct qnix *q, const struct qnix_header *h, uint8_t gen, con
 	case QNIX_TOO_LONG:
 		qnix_tx_finish(q, s, QNIX_REFUSED);
 		return;
+	case QNIX_NOWHERE:
+		qnix_tx_finish(q, s, QNIX_FAILED);
+		return;
 	default:
 		return;
 	}
@@ -531,6 +534,16 @@ void qnix_tx_cancel_vi(struct qnix *q, uint32_t vi)
 {
 	if (nic_vi(q->nic, vi)->queued)
 		drop(q, of_vi, vi, QNIX_FAILED);
+}
+
+static bool of_bcast(const struct qnix_sq *s, uint32_t record)
+{
+	return (s->send.command == QNIX_CODE_PART || s->send.command == QNIX_CODE_PART_SHORT) && s->work == record;
+}
+
+void qnix_tx_cancel_bcast(struct qnix *q, uint32_t record)
+{
+	drop(q, of_bcast, record, QNIX_FAILED);
 }
 
 void qnix_tx_lost(struct qnix *q, uint32_t node)

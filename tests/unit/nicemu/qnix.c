@@ -676,6 +676,28 @@ static void a_barrier_without_a_member(void)
 	down();
 }
 
+/* Who has died is not asked: a group of others comes about. */
+static void a_group_without_the_dead(void)
+{
+	int op[3];
+
+	up(4);
+	qx_end(p[0]);
+	p[0] = p[3];
+	p[3] = NULL;
+	nprocs = 3;
+	for (int k = 0; k < 40000; k++) /* until the links with it are gone */
+		for (int i = 0; i < 3; i++)
+			nic_poll(p[i]->nic);
+	for (int i = 0; i < 3; i++) {
+		as(i);
+		op[i] = qx_join(55, 3);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(over(i, op[i], NULL), 1);
+	down();
+}
+
 static void broadcasts(void)
 {
 	static const long sizes[] = { 0, 10, 1024, 1025, 5000, 100000, 1000000 };
@@ -785,6 +807,7 @@ int main(void)
 	CASE(messages_share_fairly);
 	CASE(groups_and_barriers);
 	CASE(a_barrier_without_a_member);
+	CASE(a_group_without_the_dead);
 	CASE(broadcasts);
 	CASE(multicasts);
 	return check_done();
