@@ -328,7 +328,7 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value);
 
 /*
  * A process's name and its group, for the Name Tables of all NICs; named is over (NIC_OK) when all of the group are
- * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died.
+ * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died; NIC_RESOURCE: there are too many groups.
  */
 int nic_process_name(struct nic *nic, int32_t ai, int32_t pi, uint32_t group, uint32_t size);
 int nic_process_named(struct nic *nic);

@@ -61,6 +61,7 @@ struct qnix_peer {
 /* An operation of the driver that waits for other NICs. */
 struct qnix_registration {
 	bool waiting;
+	bool refused;           /* no room in the Group Table */
 	uint32_t entry;         /* of the Driver Command Queue */
 	uint32_t told, acks, nodes; /* New_Process to how many slots; New_Process_Ack from how many, of how many */
 	uint32_t group;         /* Group Table entry + 1; 0: no group */

@@ -80,7 +80,7 @@ static const struct qnix_peer *destination(struct qnix *q, const struct qnix_nam
 {
 	const struct qnix_peer *peer = qnix_name_find(q, name, node);
 
-	return peer && !peer->gone && qnix_link(q->nic, *node) ? peer : NULL;
+	return peer && peer->named && !peer->gone && qnix_link(q->nic, *node) ? peer : NULL;
 }
 
 static void send(struct qnix *q, const struct qnix_cmd *cmd, enum qnix_code code, uint32_t most)
@@ -142,6 +142,7 @@ static struct qnix_bcast *gather(struct qnix *q, const struct qnix_cmd *cmd, con
 {
 	uint32_t pages = brief ? 0 : c->len ? (c->len + QNIX_PAGE - 1) / QNIX_PAGE : 1, page = 0, at = 0;
 	const uint64_t *table = q->pte.vni.send_region[cmd->context % QNIX_CONTEXTS].descriptor;
+	uint32_t descriptors = QNIX_REGION;
 	struct qnix_bcast *b = record(q);
 
 	if (!b || QNIX_SQ_ENTRIES - QNIX_SQ_VI - (q->sq_used - q->sq_vi) < parts + QNIX_CONTEXTS ||
@@ -151,14 +152,17 @@ static struct qnix_bcast *gather(struct qnix *q, const struct qnix_cmd *cmd, con
 		page = qnix_run_take(&q->bcast_pages, pages);
 	if (page == UINT32_MAX)
 		return NULL;
-	if (c->pool != QNIX_NO_POOL)
+	if (c->pool != QNIX_NO_POOL) {
 		table = q->pte.vni.pool + c->pool;
+		descriptors = QNIX_POOL_PAGES - c->pool;
+	}
 	*b = (struct qnix_bcast){ .count = parts, .page = page, .pages = pages, .context = (uint16_t)(cmd->context % QNIX_CONTEXTS),
 		.doorbell = (uint16_t)c->doorbell_flag };
-	for (uint32_t d = 0; !brief && at < c->len; d++) {
-		uint32_t part = qnix_first(table[d], c->len - at);
+	for (uint32_t d = 0; !brief && at < c->len && d < descriptors; d++) {
+		uint64_t bus = table[d];
+		uint32_t part = qnix_first(bus, c->len - at);
 
-		nic_host_read(q->nic, q->local_bcast[page] + at, table[d], part);
+		nic_host_read(q->nic, q->local_bcast[page] + at, bus, part);
 		at += part;
 	}
 	nic_trace(q->nic, BROADCAST_1, c->len, page);
