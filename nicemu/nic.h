@@ -316,7 +316,8 @@ bool nic_wait_crowded(struct nic *nic);
  * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each of them
  * alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
  * The value of a join is the group's number at this NIC.  NIC_STATE: a member has died, the group is good for nothing but
- * leaving.  Leaving is local: who leaves says by it that nothing in the group concerns it any more.
+ * leaving.  Leaving waits for nobody: who leaves says by it that nothing in the group concerns it any more; what others start in the
+ * group when they have heard of it ends with NIC_STATE.
  */
 enum { NIC_OPS = 32, NIC_BCAST_MAX = 1 << 20, NIC_BCAST_BRIEF = 512 };
 struct nic_group_args {
@@ -341,7 +342,7 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value);
 
 /*
  * A process's name and its group, for the Name Tables of all NICs; named is over (NIC_OK) when all of the group are
- * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died.
+ * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died; NIC_RESOURCE: there are too many groups.
  */
 int nic_process_name(struct nic *nic, int32_t ai, int32_t pi, uint32_t group, uint32_t size);
 int nic_process_named(struct nic *nic);

@@ -53,6 +53,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \
+	tests/unit/nicemu/permission \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/qnix \
 	tests/unit/nicemu/transfer \

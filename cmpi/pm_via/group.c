@@ -125,6 +125,8 @@ static enum progress look(struct cmpi_group *g, struct via_group_op *op)
 		finish(g, op, CMPI_OK);
 		return OVER;
 	}
+	if (result == VIP_INVALID_STATE && op->kind == OP_JOIN)
+		advance(g, op, value); /* the NIC has an entry for it, which must be left */
 	op->started = false;
 	if (result == VIP_ERROR_RESOURCE && op->kind != OP_JOIN)
 		return WAITS; /* it is started again */

@@ -6,7 +6,8 @@
  * A message names the entry of the Group Table at its destination, and that entry's life, both of which the destination's own
  * New_Group has said: so a message for a group that has been left is known as one, and names may be used again.
  *
- * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED.
+ * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED.  One that leaves says so, since
+ * others may wait for it to take what they have sent.
  */
 #include "nicemu/ctl/group.h"
 #include "nicemu/ctl/qnix.h"
@@ -136,6 +137,7 @@ static void joined(struct nic *nic, struct nic_group *g, uint32_t state)
 	if (g->ready || !g->mine)
 		return;
 	g->ready = true;
+	g->complete = state == QNIX_DONE;
 	nic_doorbell(nic, false, g->context, g->doorbell, state, nic_group_index(nic, g));
 }
 
@@ -170,6 +172,8 @@ static void broken(struct nic *nic, struct nic_group *g)
 	g->broken = true;
 	joined(nic, g, QNIX_FAILED);
 	barrier_over(nic, g, QNIX_FAILED);
+	if (nic->qnix)
+		qnix_group_over(nic->qnix, nic_group_index(nic, g), nic_group_tag(nic_group_index(nic, g), g->life));
 }
 
 /* ---- sending ------------------------------------------------------------------------------------------------------------ */
@@ -192,23 +196,48 @@ static bool tell_member(struct nic *nic, const struct nic_group *g, uint32_t pla
 	return place == g->place || !m->known || m->slot == nic->me || tell(nic, m->slot, code, &msg);
 }
 
-static uint32_t listed_slot(const struct nic *nic, const struct nic_group *g, uint32_t i)
+/* Nobody there, nor ever again.  Who dies leaves the slot's state as it was: where there is no link, its lock is asked. */
+static bool gone(const struct nic *nic, uint32_t slot)
 {
-	uint64_t slot = nic->slot->qnix.vni.send_region[g->context % QNIX_CONTEXTS].descriptor[i];
+	const struct nic_link *link = nic->link[slot];
 
-	return (uint32_t)slot % NIC_MAX_SLOTS;
+	/* Relaxed: nic_driver_alive looks again. */
+	return link ? link->lost : !nic_driver_alive(nic, slot, nic_load_relaxed(&nic->map->slot[slot].epoch));
+}
+
+/* This NIC's own entry, for others. */
+static struct qnix_group_msg own_entry(const struct nic *nic, const struct nic_group *g)
+{
+	return (struct qnix_group_msg){ .group = g->name, .size = g->size, .pid = nic_qnix_pid(nic, nic->me),
+		.place = g->listed ? g->place : NIC_PLACE_ANY, .table = (uint16_t)nic_group_index(nic, g), .life = g->life };
 }
 
 /* New_Group goes to the members that the process named, or to every NIC that has a named process. */
-static bool tell_new(struct nic *nic, const struct nic_group *g, uint32_t i)
+static bool tell_new(struct nic *nic, struct nic_group *g, uint32_t i)
 {
-	struct qnix_group_msg msg = { .group = g->name, .size = g->size, .pid = nic_qnix_pid(nic, nic->me),
-		.place = g->listed ? g->place : NIC_PLACE_ANY, .table = (uint16_t)nic_group_index(nic, g), .life = g->life };
-	uint32_t slot = g->listed ? listed_slot(nic, g, i) : i;
+	struct qnix_group_msg msg = own_entry(nic, g);
+	uint32_t slot = g->listed ? g->member[i].slot : i;
 
-	if (slot == nic->me || (!g->listed && !(nic->qnix && nic->qnix->peer[i].named)))
+	if (slot == nic->me || (!g->listed && !(nic->qnix && nic->qnix->peer[i].named && !nic->qnix->peer[i].gone)))
 		return true;
-	return tell(nic, slot, QNIX_SYS_NEW_GROUP, &msg);
+	if (tell(nic, slot, QNIX_SYS_NEW_GROUP, &msg))
+		return true;
+	if (!gone(nic, slot))
+		return false;
+	if (g->listed) /* it died before this NIC had a link with it: nobody else will say so */
+		broken(nic, g);
+	return true;
+}
+
+/* To all who may have an entry with this member. */
+static bool tell_left(struct nic *nic, const struct nic_group *g, uint32_t i)
+{
+	const struct nic_member *m = &g->member[i];
+	struct qnix_group_msg msg = own_entry(nic, g);
+
+	msg.place = g->complete;
+	return i == g->place || m->slot == nic->me || m->left || (!g->listed && !m->known) || tell(nic, m->slot, QNIX_SYS_LEAVE_GROUP, &msg) ||
+	       gone(nic, m->slot);
 }
 
 static int send_some(struct nic *nic, struct nic_group *g)
@@ -223,19 +252,28 @@ static int send_some(struct nic *nic, struct nic_group *g)
 		n++;
 	for (; g->barrier < g->barrier_end && tell_member(nic, g, g->barrier, QNIX_SYS_BARRIER, (uint16_t)g->barriers); g->barrier++)
 		n++;
+	for (; g->left < g->left_end && tell_left(nic, g, g->left); g->left++)
+		n++;
 	return n;
+}
+
+static bool all_sent(const struct nic_group *g)
+{
+	return g->told == g->told_end && g->ack == g->ack_end && g->barrier == g->barrier_end && g->left == g->left_end;
 }
 
 static int run(struct nic *nic, struct nic_group *g)
 {
 	int n = send_some(nic, g);
 
-	if (g->told == g->told_end && g->ack == g->ack_end && g->barrier == g->barrier_end && g->work) {
+	if (g->work && all_sent(g)) {
 		g->work = false;
 		nic_group_work(nic, -1);
 	}
 	join_look(nic, g);
 	barrier_look(nic, g);
+	if (g->leaving)
+		nic_group_leave_entry(nic, g);
 	return n;
 }
 
@@ -276,12 +314,23 @@ struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)
 	return NULL;
 }
 
+/* The members that the process names: copied once, for the context is the process's again before all is told. */
+static void name_members(struct nic *nic, struct nic_group *g)
+{
+	const uint64_t *listed = nic->slot->qnix.vni.send_region[g->context].descriptor;
+
+	for (uint32_t i = 0; i < g->size; i++)
+		if (!g->member[i].known)
+			g->member[i].slot = (uint16_t)(listed[i] % NIC_MAX_SLOTS);
+}
+
 static int join(struct nic *nic, const struct qnix_cmd *cmd)
 {
-	const struct qnix_context *c = context_of(nic, cmd->context);
+	struct qnix_context c = *context_of(nic, cmd->context); /* copied once */
 	struct nic_member me = { .slot = (uint16_t)nic->me, .pid = nic_qnix_pid(nic, nic->me) };
-	uint16_t place = c->len ? c->tag : NIC_PLACE_ANY;
-	struct nic_group *g = cmd->size ? nic_group_enter(nic, cmd->group, cmd->size, place, &me) : NULL;
+	uint16_t place = c.len ? c.tag : NIC_PLACE_ANY;
+	bool sound = cmd->size && (!c.len || place < cmd->size);
+	struct nic_group *g = sound ? nic_group_enter(nic, cmd->group, cmd->size, place, &me) : NULL;
 
 	if (!g) {
 		nic_doorbell(nic, false, cmd->context, 1, QNIX_REFUSED, 0);
@@ -289,8 +338,10 @@ static int join(struct nic *nic, const struct qnix_cmd *cmd)
 	}
 	nic_trace(nic, GROUP_1, g->name, cmd->context);
 	g->context = (uint16_t)(cmd->context % QNIX_CONTEXTS);
-	g->doorbell = (uint16_t)c->doorbell_flag;
-	g->listed = c->len != 0;
+	g->doorbell = (uint16_t)c.doorbell_flag;
+	g->listed = c.len != 0;
+	if (g->listed)
+		name_members(nic, g);
 	g->member[g->place].table = (uint16_t)nic_group_index(nic, g);
 	g->member[g->place].life = g->life;
 	g->told_end = g->listed ? (uint16_t)g->size : NIC_MAX_SLOTS;
@@ -307,7 +358,7 @@ static int barrier(struct nic *nic, const struct qnix_cmd *cmd)
 
 	if (g && g->waiting)
 		return NIC_NOT_DONE; /* one at a time: the next one waits its turn */
-	if (!g || !g->ready || g->broken || g->leaving) {
+	if (!g || !g->ready || g->broken || g->leaving || g->deserted) {
 		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
 		return NIC_OK;
 	}
@@ -330,7 +381,7 @@ static int broadcast(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct nic_group *g = nic_group_of(nic, cmd);
 
-	if (g && g->ready && !g->broken && !g->leaving)
+	if (g && g->ready && !g->broken && !g->leaving && !g->deserted)
 		return nic_bcast_start(nic, g, cmd->context);
 	nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
 	return NIC_OK;
@@ -342,7 +393,7 @@ static int expect(struct nic *nic, const struct qnix_cmd *cmd)
 	uint32_t at = nic->slot->qnix.vni.recv[cmd->context % QNIX_CONTEXTS].group;
 	struct nic_group *g = at && at <= nic->groups->used ? &nic->groups->group[at - 1] : NULL;
 
-	if (g && (g->life & 1) && g->ready && !g->broken)
+	if (g && (g->life & 1) && g->ready && !g->broken && !g->leaving)
 		return nic_bcast_expect(nic, g, cmd->context);
 	nic_doorbell(nic, true, cmd->context, 1, QNIX_FAILED, 0);
 	return NIC_OK;
@@ -352,11 +403,14 @@ static int leave(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct nic_group *g = &nic->groups->group[cmd->context % NIC_GROUPS];
 
-	if (!(g->life & 1) || !g->mine)
+	if (!(g->life & 1) || !g->mine || g->leaving)
 		return NIC_OK;
-	g->leaving = nic_bcast_pending(nic, g); /* then the last acknowledgement ends it */
-	if (!g->leaving)
-		nic_group_leave_entry(nic, g);
+	g->leaving = true;
+	broken(nic, g);
+	nic_bcast_forget(nic, g); /* before others hear that nothing is taken any more */
+	g->left_end = (uint16_t)g->size;
+	has_work(nic, g);
+	run(nic, g);
 	return NIC_OK;
 }
 
@@ -398,6 +452,38 @@ static void new_group(struct nic *nic, uint32_t node, const struct qnix_group_ms
 	nic_trace(nic, GROUP_3, g->name, g->count);
 	if (g->work)
 		run(nic, g);
+}
+
+/* Its join has come to nothing, or this process has none: who joins finds nobody there, and another may take the place. */
+static void forget_member(struct nic_group *g, struct nic_member *m)
+{
+	g->acks -= m->acked;
+	g->ack = g->ack_end = 0; /* acknowledged again when there are enough */
+	*m = (struct nic_member){ .slot = m->slot };
+	if (--g->count == 0)
+		g->life++;
+}
+
+/* A member has left: it takes nothing more. */
+static void leave_group(struct nic *nic, uint32_t node, const struct qnix_group_msg *msg)
+{
+	struct nic_groups *all = nic->groups;
+
+	for (uint32_t i = 0; i < all->used; i++) {
+		struct nic_group *g = &all->group[i];
+		uint32_t place = g->life & 1 && g->name == msg->group ? nic_group_place(g, node) : g->size;
+		struct nic_member *m = &g->member[place % NIC_MAX_SLOTS];
+
+		if (place == g->size || m->table != msg->table || m->life != msg->life)
+			continue;
+		if (!g->mine || (!g->ready && !msg->place)) {
+			forget_member(g, m);
+			return;
+		}
+		m->left = g->deserted = true;
+		nic_bcast_left(nic, g, place);
+		return;
+	}
 }
 
 static struct nic_group *addressed(struct nic *nic, uint16_t table, uint16_t life)
@@ -443,7 +529,7 @@ static void bcast_message(struct nic *nic, uint32_t node, enum qnix_system code,
 	struct nic_group *g = addressed(nic, msg->table, msg->life);
 	uint32_t place = g ? nic_group_place(g, node) : 0;
 
-	if (!g || place == g->size)
+	if (!g || place == g->size || (g->leaving && code == QNIX_SYS_BROADCAST))
 		nic_count(nic, stale_packets, 1);
 	else if (code == QNIX_SYS_BROADCAST)
 		nic_bcast_in(nic, g, place, msg, data);
@@ -457,6 +543,8 @@ void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const v
 		return;
 	if (code == QNIX_SYS_NEW_GROUP)
 		new_group(nic, node, payload);
+	else if (code == QNIX_SYS_LEAVE_GROUP)
+		leave_group(nic, node, payload);
 	else if (code == QNIX_SYS_NEW_GROUP_ACK || code == QNIX_SYS_BARRIER)
 		group_message(nic, node, code, payload);
 	else
@@ -467,19 +555,24 @@ void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const v
 
 void nic_group_leave_entry(struct nic *nic, struct nic_group *g)
 {
-	nic_bcast_forget(nic, g);
-	broken(nic, g);
-	if (g->work)
-		nic_group_work(nic, -1);
-	g->work = g->mine = false;
+	if (!all_sent(g) || nic_bcast_pending(nic, g))
+		return;
+	g->mine = false;
 	g->life++; /* even: free, and messages for it are stale */
 }
 
+bool nic_group_takes(const struct nic *nic, uint16_t tag)
+{
+	const struct nic_group *g = &nic->groups->group[tag % NIC_GROUPS];
+
+	return (g->life & 1) && g->mine && !g->broken && !g->leaving && nic_group_tag(tag, g->life) == tag;
+}
+
 /* Named as a member, and not heard of yet. */
-static bool awaited(const struct nic *nic, const struct nic_group *g, uint32_t slot)
+static bool awaited(const struct nic_group *g, uint32_t slot)
 {
 	for (uint32_t i = 0; g->mine && !g->ready && g->listed && i < g->size; i++)
-		if (listed_slot(nic, g, i) == slot)
+		if (g->member[i].slot == slot)
 			return true;
 	return false;
 }
@@ -493,7 +586,7 @@ void nic_group_lost(struct nic *nic, uint32_t slot)
 		struct nic_group *g = &all->group[i];
 		uint32_t place = g->life & 1 ? nic_group_place(g, slot) : g->size;
 
-		if (g->life & 1 && awaited(nic, g, slot))
+		if (g->life & 1 && awaited(g, slot))
 			broken(nic, g);
 		if (!(g->life & 1) || place == g->size)
 			continue;

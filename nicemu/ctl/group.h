@@ -22,6 +22,7 @@ struct nic_member {
 	uint16_t slot, pid;
 	uint16_t table, life; /* its NIC's entry for the group */
 	bool known, acked;
+	bool left;            /* it takes nothing of the group any more */
 	uint32_t bcasts;      /* broadcasts of it that were received, or are waited for */
 };
 
@@ -32,14 +33,16 @@ struct nic_group {
 	uint16_t count;       /* members known */
 	uint16_t acks;
 	bool mine;            /* the process of this NIC belongs to it, or is joining */
-	bool ready;           /* its join is complete */
+	bool ready;           /* its join is over */
+	bool complete;        /* and all have joined */
 	bool broken;          /* a member has died */
-	bool leaving;         /* left, but for broadcasts that not all have taken yet */
-	bool listed;          /* members were named by the process, not to be found */
+	bool leaving;         /* left, but not all know, or have taken its last broadcasts */
+	bool listed;          /* members were named by the process (their slots stand in `member`), not to be found */
+	bool deserted;        /* a member has left */
 	bool work;            /* counted in group_work */
 	uint16_t context, doorbell; /* of the join */
 	/* how far each kind of message has been sent; equal to the end: all */
-	uint16_t told, told_end, ack, ack_end, barrier, barrier_end;
+	uint16_t told, told_end, ack, ack_end, barrier, barrier_end, left, left_end;
 	/* barrier */
 	bool waiting;
 	uint16_t arrived[2];  /* Barrier messages, by parity of the barrier's number */
@@ -52,6 +55,7 @@ struct nic_group {
 /* A broadcast of this NIC on the short way. */
 struct nic_bcast_out {
 	bool used, told;      /* told: the doorbell has been set */
+	bool failed;          /* nothing more is sent: the process has its memory back */
 	uint16_t group, life;
 	uint16_t context, doorbell;
 	uint32_t seq, total;
@@ -98,6 +102,14 @@ static inline void nic_group_work(struct nic *nic, int change)
 	nic->nwork += change;
 }
 
+_Static_assert(NIC_GROUPS == 256, "eight bits of a tag");
+
+/* Context Tag of what a NIC receives in a group of the layers above: another one for each life of the entry. */
+static inline uint16_t nic_group_tag(uint32_t table, uint16_t life)
+{
+	return (uint16_t)(QNIX_GROUP_TAG | (life >> 1 & 0x3F) << 8 | (table & (NIC_GROUPS - 1)));
+}
+
 static inline uint32_t nic_bcast_part(uint32_t total)
 {
 	return total <= QNIX_BCAST_INLINE ? QNIX_BCAST_INLINE : NIC_BUFFER_SIZE;
@@ -120,7 +132,8 @@ uint32_t nic_group_place(const struct nic_group *g, uint32_t slot); /* g->size: 
 uint32_t nic_group_index(const struct nic *nic, const struct nic_group *g);
 /* The entry where that group has, or will have, this member; NULL: the table is full. */
 struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m);
-void nic_group_leave_entry(struct nic *nic, struct nic_group *g);
+void nic_group_leave_entry(struct nic *nic, struct nic_group *g); /* it has left, if nothing holds it any more */
+bool nic_group_takes(const struct nic *nic, uint16_t tag);        /* does the group of that tag take messages? */
 void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t len);
 
 /* group_bcast.c */
@@ -130,8 +143,9 @@ void nic_bcast_in(struct nic *nic, struct nic_group *g, uint32_t place, const st
 void nic_bcast_ack_in(struct nic *nic, struct nic_group *g, uint32_t place, const struct qnix_bcast_msg *msg);
 int nic_bcast_run(struct nic *nic);
 void nic_bcast_lost(struct nic *nic, struct nic_group *g, uint32_t place); /* that member is gone */
+void nic_bcast_left(struct nic *nic, const struct nic_group *g, uint32_t place); /* that member takes nothing more */
 bool nic_bcast_moves(const struct nic *nic);
 bool nic_bcast_pending(const struct nic *nic, const struct nic_group *g);
-void nic_bcast_forget(struct nic *nic, struct nic_group *g);               /* the group is gone */
+void nic_bcast_forget(struct nic *nic, struct nic_group *g); /* nothing is received in the group any more */
 
 #endif

@@ -103,14 +103,19 @@ static uint32_t least(const struct nic_bcast_out *out, const struct nic_group *g
 	return least;
 }
 
-static int advance(struct nic *nic, struct nic_bcast_out *out, const struct nic_group *g)
+/* Parts up to that one have been taken by all who were told of them. */
+static void free_parts(struct nic *nic, struct nic_bcast_out *out, uint32_t end)
 {
-	uint32_t acked = least(out, g, out->acked);
-	int n = 0;
-
-	for (; out->freed < acked && out->freed < out->filled; out->freed++)
+	for (; out->freed < end && out->freed < out->filled; out->freed++)
 		if (out->total > QNIX_BCAST_INLINE)
 			nic_buffer_give(nic, out->buffer[out->freed % NIC_BCAST_WINDOW]);
+}
+
+static int advance(struct nic *nic, struct nic_bcast_out *out, const struct nic_group *g)
+{
+	int n = 0;
+
+	free_parts(nic, out, least(out, g, out->acked));
 	while (out->filled < out->parts && out->filled - out->freed < NIC_BCAST_WINDOW && fill(nic, out))
 		n++;
 	for (uint32_t i = 0; i < g->size; i++)
@@ -130,19 +135,40 @@ static void tell(struct nic *nic, struct nic_bcast_out *out, uint32_t state)
 	nic_doorbell(nic, false, out->context, out->doorbell, state, state == QNIX_DONE ? out->total : 0);
 }
 
+/* Whoever was told of a part may be reading it, until it says that it has taken it, leaves, or is gone. */
+static bool read_by_nobody(const struct nic_bcast_out *out, const struct nic_group *g)
+{
+	for (uint32_t i = 0; i < g->size; i++)
+		if (out->acked[i] < out->sent[i])
+			return false;
+	return true;
+}
+
+static void out_over(struct nic *nic, struct nic_bcast_out *out, struct nic_group *g)
+{
+	out->used = false;
+	work(nic, &nic->groups->outs, -1);
+	if (g->leaving)
+		nic_group_leave_entry(nic, g);
+}
+
 static int run_out(struct nic *nic, struct nic_bcast_out *out)
 {
 	struct nic_group *g = group_at(nic, out->group);
-	int n = advance(nic, out, g);
+	int n = 0;
 
+	if (out->failed) {
+		if (!read_by_nobody(out, g))
+			return 0;
+		free_parts(nic, out, out->filled);
+		out_over(nic, out, g);
+		return 1;
+	}
+	n = advance(nic, out, g);
 	if (out->filled == out->parts && least(out, g, out->sent) == out->parts)
 		tell(nic, out, QNIX_DONE);
-	if (out->freed == out->parts && out->told) {
-		out->used = false;
-		work(nic, &nic->groups->outs, -1);
-		if (g->leaving && !nic_bcast_pending(nic, g))
-			nic_group_leave_entry(nic, g);
-	}
+	if (out->freed == out->parts && out->told)
+		out_over(nic, out, g);
 	return n;
 }
 
@@ -340,6 +366,8 @@ int nic_bcast_run(struct nic *nic)
 /* Parts to fill, to send or to free; one that waits for acknowledgements only does not move. */
 static bool moves(const struct nic_bcast_out *out, const struct nic_group *g)
 {
+	if (out->failed)
+		return read_by_nobody(out, g);
 	if (out->filled < out->parts && out->filled - out->freed < NIC_BCAST_WINDOW)
 		return true;
 	return least(out, g, out->sent) < out->filled || least(out, g, out->acked) > out->freed;
@@ -362,17 +390,10 @@ static void end_in(struct nic *nic, struct nic_bcast_in *in)
 	in->used = in->late = false;
 }
 
-static void free_out(struct nic *nic, struct nic_bcast_out *out)
-{
-	tell(nic, out, QNIX_FAILED);
-	for (; out->freed < out->filled; out->freed++)
-		if (out->total > QNIX_BCAST_INLINE)
-			nic_buffer_give(nic, out->buffer[out->freed % NIC_BCAST_WINDOW]);
-	out->used = false;
-	work(nic, &nic->groups->outs, -1);
-}
-
-/* That member takes nothing any more; the process learns that not all have it, if it does not know otherwise yet. */
+/*
+ * That member takes nothing any more; the process learns that not all have it, if it does not know otherwise yet.  It has its
+ * memory back with that, so nothing more is read from there, and sent.
+ */
 void nic_bcast_lost(struct nic *nic, struct nic_group *g, uint32_t place)
 {
 	uint16_t group = (uint16_t)nic_group_index(nic, g);
@@ -382,8 +403,9 @@ void nic_bcast_lost(struct nic *nic, struct nic_group *g, uint32_t place)
 
 		if (!out->used || out->group != group)
 			continue;
+		out->failed = true;
 		tell(nic, out, QNIX_FAILED);
-		out->acked[place] = out->sent[place] = out->parts;
+		out->acked[place] = out->sent[place];
 	}
 	for (uint32_t i = 0; i < NIC_BCAST_IN; i++) {
 		struct nic_bcast_in *in = &nic->groups->in[i];
@@ -393,14 +415,23 @@ void nic_bcast_lost(struct nic *nic, struct nic_group *g, uint32_t place)
 	}
 }
 
+void nic_bcast_left(struct nic *nic, const struct nic_group *g, uint32_t place)
+{
+	uint16_t group = (uint16_t)nic_group_index(nic, g);
+
+	for (uint32_t i = 0; i < NIC_BCAST_OUT; i++) {
+		struct nic_bcast_out *out = &nic->groups->out[i];
+
+		if (out->used && out->group == group)
+			out->acked[place] = out->sent[place] = out->failed ? out->sent[place] : out->parts;
+	}
+}
+
 void nic_bcast_forget(struct nic *nic, struct nic_group *g)
 {
 	struct nic_groups *all = nic->groups;
 	uint16_t group = (uint16_t)nic_group_index(nic, g);
 
-	for (uint32_t i = 0; i < NIC_BCAST_OUT; i++)
-		if (all->out[i].used && all->out[i].group == group)
-			free_out(nic, &all->out[i]);
 	for (uint32_t i = 0; i < NIC_BCAST_IN; i++)
 		if (all->in[i].used && all->in[i].group == group)
 			end_in(nic, &all->in[i]);

@@ -147,7 +147,7 @@ static int recv_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf,
 		return NIC_RESOURCE;
 	context_of(nic, it)->group = group + 1;
 	context_of(nic, it)->len = (uint32_t)len;
-	context_of(nic, it)->tag = (uint16_t)(QNIX_GROUP_TAG | group);
+	context_of(nic, it)->tag = QNIX_GROUP_TAG; /* the NIC knows which life of the group's entry it is */
 	context_of(nic, it)->process = (struct qnix_name){ QNIX_PORT, (int32_t)root };
 	nic->arch->xlate->table(nic, (uintptr_t)buf, len, region_of(nic, it)->descriptor, QNIX_REGION);
 	*op = it;

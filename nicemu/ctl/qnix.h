@@ -42,7 +42,8 @@ struct qnix_bcast {
 	uint32_t count; /* send operations left; 0: free */
 	uint32_t page, pages;
 	uint16_t context, doorbell;
-	uint16_t failed, pad;
+	uint16_t failed;
+	uint16_t group; /* Group Table entry + 1, of a broadcast of the layers above; 0: a message like others */
 };
 
 struct qnix_sched;
@@ -60,6 +61,7 @@ struct qnix_peer {
 /* An operation of the driver that waits for other NICs. */
 struct qnix_registration {
 	bool waiting;
+	bool refused;           /* no room in the Group Table */
 	uint32_t entry;         /* of the Driver Command Queue */
 	uint32_t told, acks, nodes; /* New_Process to how many slots; New_Process_Ack from how many, of how many */
 	uint32_t group;         /* Group Table entry + 1; 0: no group */
@@ -173,17 +175,19 @@ int qnix_tx(struct qnix_sched *sched); /* one execution: one packet, one command
 bool qnix_tx_packet(struct qnix *q, struct qnix_sq *s); /* one packet of a granted operation; false: no room */
 void qnix_tx_finish(struct qnix *q, struct qnix_sq *s, uint32_t state); /* completes and removes it: QNIX_DONE or why not */
 bool qnix_request(struct qnix *q, struct qnix_sq *s);
-void qnix_reply_in(struct qnix *q, const struct qnix_header *h, const struct qnix_reply *reply);
+void qnix_reply_in(struct qnix *q, const struct qnix_header *h, uint8_t gen, const struct qnix_reply *reply);
 enum nic_motion qnix_tx_motion(const struct qnix *q);
 void qnix_tx_slept(struct qnix *q, uint32_t visits);
 void qnix_tx_cancel_vi(struct qnix *q, uint32_t vi);
 void qnix_tx_lost(struct qnix *q, uint32_t node);
+void qnix_tx_cancel_bcast(struct qnix *q, uint32_t record);
 
 /* qnix_rx.c */
 void qnix_request_in(struct qnix *q, struct nic_link *link, const struct qnix_system_head *head, const struct qnix_header *h,
                      const struct qnix_request *req);
 void qnix_data_in(struct qnix *q, const struct qnix_header *h, const uint8_t *data, uint32_t len_flags, uint32_t imm);
-void qnix_receive(struct qnix *q, uint32_t context); /* the Receive command */
+void qnix_receive(struct qnix *q, uint32_t context, const struct qnix_context *c); /* the Receive command; c: a copy */
+void qnix_rx_cancel_tag(struct qnix *q, uint16_t tag);
 void qnix_rx_cancel_vi(struct qnix *q, uint32_t vi);
 void qnix_rx_lost(struct qnix *q, uint32_t node);
 void qnix_rx_forget(struct qnix *q, uint32_t node);
@@ -193,6 +197,7 @@ void qnix_rx_forget(struct qnix *q, uint32_t node);
 void qnix_execute(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *entries);
 void qnix_doorbell(struct qnix *q, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t len);
 void qnix_bcast_part_done(struct qnix *q, uint32_t record, uint32_t state);
+void qnix_group_over(struct qnix *q, uint32_t group, uint16_t tag); /* broadcasts of the layers above in it fail, here and there */
 
 /* qnix_sys.c */
 bool qnix_system_with(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_system_head *head, const void *payload,

@@ -80,7 +80,7 @@ static const struct qnix_peer *destination(struct qnix *q, const struct qnix_nam
 {
 	const struct qnix_peer *peer = qnix_name_find(q, name, node);
 
-	return peer && !peer->gone && qnix_link(q->nic, *node) ? peer : NULL;
+	return peer && peer->named && !peer->gone && qnix_link(q->nic, *node) ? peer : NULL;
 }
 
 static void send(struct qnix *q, const struct qnix_cmd *cmd, enum qnix_code code, uint32_t most)
@@ -115,14 +115,16 @@ static void do_send_short(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *
 
 static void do_receive(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *entries)
 {
-	uint32_t at = q->pte.vni.recv[cmd->context % QNIX_CONTEXTS].group;
-	const struct nic_group *g = at && at <= NIC_GROUPS ? &q->nic->groups->group[at - 1] : NULL;
+	struct qnix_context c = q->pte.vni.recv[cmd->context % QNIX_CONTEXTS]; /* copied once */
+	const struct nic_group *g = c.group && c.group <= NIC_GROUPS ? &q->nic->groups->group[c.group - 1] : NULL;
 
 	(void)entries;
-	if (at && (!g || !(g->life & 1) || !g->ready || g->broken)) /* a broadcast in a group that is none any more */
+	if (g)
+		c.tag = nic_group_tag(c.group - 1, g->life);
+	if (c.group && (!g || !g->ready || !nic_group_takes(q->nic, c.tag))) /* a broadcast in a group that is none any more */
 		qnix_doorbell(q, true, cmd->context, 1, QNIX_FAILED, 0);
 	else
-		qnix_receive(q, cmd->context % QNIX_CONTEXTS);
+		qnix_receive(q, cmd->context % QNIX_CONTEXTS, &c);
 }
 
 /* ---- broadcast and multicast -------------------------------------------------------------------------------------------------- */
@@ -140,6 +142,7 @@ static struct qnix_bcast *gather(struct qnix *q, const struct qnix_cmd *cmd, con
 {
 	uint32_t pages = brief ? 0 : c->len ? (c->len + QNIX_PAGE - 1) / QNIX_PAGE : 1, page = 0, at = 0;
 	const uint64_t *table = q->pte.vni.send_region[cmd->context % QNIX_CONTEXTS].descriptor;
+	uint32_t descriptors = QNIX_REGION;
 	struct qnix_bcast *b = record(q);
 
 	if (!b || QNIX_SQ_ENTRIES - QNIX_SQ_VI - (q->sq_used - q->sq_vi) < parts + QNIX_CONTEXTS ||
@@ -149,14 +152,17 @@ static struct qnix_bcast *gather(struct qnix *q, const struct qnix_cmd *cmd, con
 		page = qnix_run_take(&q->bcast_pages, pages);
 	if (page == UINT32_MAX)
 		return NULL;
-	if (c->pool != QNIX_NO_POOL)
+	if (c->pool != QNIX_NO_POOL) {
 		table = q->pte.vni.pool + c->pool;
+		descriptors = QNIX_POOL_PAGES - c->pool;
+	}
 	*b = (struct qnix_bcast){ .count = parts, .page = page, .pages = pages, .context = (uint16_t)(cmd->context % QNIX_CONTEXTS),
 		.doorbell = (uint16_t)c->doorbell_flag };
-	for (uint32_t d = 0; !brief && at < c->len; d++) {
-		uint32_t part = qnix_first(table[d], c->len - at);
+	for (uint32_t d = 0; !brief && at < c->len && d < descriptors; d++) {
+		uint64_t bus = table[d];
+		uint32_t part = qnix_first(bus, c->len - at);
 
-		nic_host_read(q->nic, q->local_bcast[page] + at, table[d], part);
+		nic_host_read(q->nic, q->local_bcast[page] + at, bus, part);
 		at += part;
 	}
 	nic_trace(q->nic, BROADCAST_1, c->len, page);
@@ -172,36 +178,51 @@ void qnix_bcast_part_done(struct qnix *q, uint32_t number, uint32_t state)
 		return;
 	if (b->pages)
 		qnix_run_give(&q->bcast_pages, b->page, b->pages);
-	nic_count(q->nic, broadcasts, 1);
+	nic_count(q->nic, broadcasts, !b->failed);
 	qnix_doorbell(q, false, b->context, b->doorbell, b->failed ? QNIX_FAILED : QNIX_DONE, q->pte.vni.send[b->context].len);
 }
 
-/* A destination of a broadcast. */
-struct target {
-	uint16_t node, pid, tag;
+void qnix_group_over(struct qnix *q, uint32_t group, uint16_t tag)
+{
+	for (uint32_t i = 0; i < QNIX_BCASTS; i++)
+		if (q->bcast[i].count && q->bcast[i].group == group + 1)
+			qnix_tx_cancel_bcast(q, i);
+	qnix_rx_cancel_tag(q, tag);
+}
+
+/* The destinations of a broadcast. */
+struct targets {
+	uint32_t n;
+	uint16_t group; /* as in struct qnix_bcast */
+	struct target {
+		uint16_t node, pid, tag;
+	} at[NIC_MAX_SLOTS];
 };
 
 /* Steps 2 to 5, for all destinations. */
-static void spread(struct qnix *q, const struct qnix_cmd *cmd, bool brief, const struct target *to, uint32_t n)
+static void spread(struct qnix *q, const struct qnix_cmd *cmd, bool brief, const struct targets *to)
 {
 	struct qnix_context c = send_context(q, cmd);
 	uint32_t most = brief ? QNIX_SHORT_MAX : QNIX_LOCAL_BCAST * QNIX_PAGE;
-	struct qnix_bcast *b = n && c.len <= most ? gather(q, cmd, &c, brief, n) : NULL;
+	struct qnix_bcast *b = to->n && c.len <= most ? gather(q, cmd, &c, brief, to->n) : NULL;
 	struct qnix_sq *s[NIC_MAX_SLOTS];
 
 	if (!b) {
-		refuse_send(q, cmd, n ? QNIX_REFUSED : QNIX_DONE);
+		refuse_send(q, cmd, to->n ? QNIX_REFUSED : QNIX_DONE);
 		return;
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		nic_trace(q->nic, BROADCAST_2, to[i].node, n);
-		s[i] = enter(q, cmd->context % QNIX_CONTEXTS, &c, brief ? QNIX_CODE_PART_SHORT : QNIX_CODE_PART, to[i].node, to[i].pid, to[i].tag);
+	b->group = to->group;
+	for (uint32_t i = 0; i < to->n; i++) {
+		const struct target *at = &to->at[i];
+
+		nic_trace(q->nic, BROADCAST_2, at->node, to->n);
+		s[i] = enter(q, cmd->context % QNIX_CONTEXTS, &c, brief ? QNIX_CODE_PART_SHORT : QNIX_CODE_PART, at->node, at->pid, at->tag);
 		s[i]->work = (uint16_t)(b - q->bcast); /* step 3: gather has seen to it that there is an entry */
 	}
-	nic_trace(q->nic, BROADCAST_4, n, 0);
-	for (uint32_t i = 0; i < n; i++)
+	nic_trace(q->nic, BROADCAST_4, to->n, 0);
+	for (uint32_t i = 0; i < to->n; i++)
 		qnix_request(q, s[i]);
-	nic_trace(q->nic, BROADCAST_5, n, 0);
+	nic_trace(q->nic, BROADCAST_5, to->n, 0);
 }
 
 /*
@@ -212,10 +233,10 @@ static void broadcast(struct qnix *q, const struct qnix_cmd *cmd, bool brief)
 {
 	struct qnix_context c = send_context(q, cmd);
 	const struct nic_group *g = nic_group_of(q->nic, cmd);
-	struct target to[NIC_MAX_SLOTS];
-	uint32_t n = 0;
+	bool above = c.tag == QNIX_GROUP_TAG;
+	struct targets to = { .n = 0 };
 
-	if (!g || !g->ready || g->broken || (c.tag & QNIX_VI_TAG)) {
+	if (!g || !g->ready || g->broken || (above && g->deserted) || (c.tag & QNIX_VI_TAG)) {
 		refuse_send(q, cmd, QNIX_FAILED);
 		return;
 	}
@@ -223,9 +244,10 @@ static void broadcast(struct qnix *q, const struct qnix_cmd *cmd, bool brief)
 		const struct nic_member *m = &g->member[i];
 
 		if (i != g->place && qnix_link(q->nic, m->slot))
-			to[n++] = (struct target){ m->slot, m->pid, c.tag == QNIX_GROUP_TAG ? QNIX_GROUP_TAG | m->table : c.tag };
+			to.at[to.n++] = (struct target){ m->slot, m->pid, above ? nic_group_tag(m->table, m->life) : c.tag };
 	}
-	spread(q, cmd, brief, to, n);
+	to.group = above ? (uint16_t)(nic_group_index(q->nic, g) + 1) : 0;
+	spread(q, cmd, brief, &to);
 }
 
 static void do_broadcast(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *entries)
@@ -245,8 +267,8 @@ static void multicast(struct qnix *q, const struct qnix_cmd *cmd, bool brief, ui
 {
 	const struct qnix_cmd *queue = qnix_slot_of(q)->vni.command;
 	uint16_t tag = send_context(q, cmd).tag;
-	uint32_t size = cmd->size, n = 0, bad = 0;
-	struct target to[NIC_MAX_SLOTS];
+	uint32_t size = cmd->size, bad = 0;
+	struct targets to = { .n = 0 };
 
 	if (size > NIC_MAX_SLOTS || size == 0 || (tag & QNIX_VI_TAG)) {
 		refuse_send(q, cmd, QNIX_REFUSED);
@@ -264,14 +286,14 @@ static void multicast(struct qnix *q, const struct qnix_cmd *cmd, bool brief, ui
 		*entries = 2 + i / QNIX_NAMES;
 		peer = destination(q, &name, &node);
 		if (peer)
-			to[n++] = (struct target){ (uint16_t)node, peer->pid, tag };
+			to.at[to.n++] = (struct target){ (uint16_t)node, peer->pid, tag };
 		else
 			bad++;
 	}
-	if (bad || n < size)
+	if (bad || to.n < size)
 		refuse_send(q, cmd, QNIX_FAILED);
 	else
-		spread(q, cmd, brief, to, n);
+		spread(q, cmd, brief, &to);
 }
 
 static void do_multicast(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *entries)

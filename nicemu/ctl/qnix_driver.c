@@ -138,6 +138,8 @@ int nic_process_named(struct nic *nic)
 
 	if (!q)
 		return NIC_STATE;
+	if (q->registration.refused)
+		return NIC_RESOURCE;
 	g = q->registration.group ? &nic->groups->group[q->registration.group - 1] : NULL;
 	if (q->registration.waiting || !nic_load_relaxed(&qnix_slot_of(q)->driver.named)) /* own word */
 		return g && g->broken ? NIC_STATE : NIC_NOT_DONE;
@@ -209,6 +211,7 @@ static bool read_record(struct qnix *q, uint32_t node)
 	struct nic_slot *s = &q->nic->map->slot[node];
 	struct qnix_driver *d = &s->qnix.driver;
 	struct nic_member m = { .slot = (uint16_t)node };
+	uint32_t group, size;
 
 	/* Acquire: pairs with registration and with publish. */
 	if (node == q->nic->me || nic_load_acquire(&s->state) != NIC_SLOT_LIVE || !nic_load_acquire(&d->named) ||
@@ -218,8 +221,10 @@ static bool read_record(struct qnix *q, uint32_t node)
 	m.table = d->table;
 	m.life = d->life;
 	name_add(q, node, &d->name, m.pid);
-	if (d->size && d->size <= NIC_MAX_SLOTS)
-		nic_group_enter(q->nic, d->group, d->size, NIC_PLACE_ANY, &m);
+	group = d->group;
+	size = d->size; /* copied once */
+	if (size && size <= NIC_MAX_SLOTS)
+		nic_group_enter(q->nic, group, size, NIC_PLACE_ANY, &m);
 	return true;
 }
 
@@ -272,6 +277,8 @@ static void new_process(struct qnix *q, uint32_t entry, const struct qnix_driver
 	q->registration = (struct qnix_registration){ .waiting = true, .entry = entry };
 	if (!enter_own(q, cmd)) {
 		q->registration.waiting = false;
+		q->registration.refused = true;
+		ring(q, entry);
 		return;
 	}
 	publish(q, cmd);
@@ -400,16 +407,23 @@ void qnix_deregister(struct nic *nic)
 
 const struct qnix_peer *qnix_name_find(const struct qnix *q, const struct qnix_name *name, uint32_t *node)
 {
+	const struct qnix_peer *found = NULL;
+
 	if (name->ai == QNIX_PORT) {
 		*node = (uint32_t)name->pi;
 		return *node < NIC_MAX_SLOTS ? &q->peer[*node] : NULL;
 	}
-	for (uint32_t i = 0; i < NIC_MAX_SLOTS; i++)
-		if (q->peer[i].named && q->peer[i].name.ai == name->ai && q->peer[i].name.pi == name->pi) {
-			*node = i;
-			return &q->peer[i];
-		}
-	return NULL;
+	for (uint32_t i = 0; i < NIC_MAX_SLOTS; i++) {
+		const struct qnix_peer *p = &q->peer[i];
+
+		if (!p->named || p->name.ai != name->ai || p->name.pi != name->pi || (found && p->gone))
+			continue;
+		*node = i;
+		found = p;
+		if (!p->gone) /* who has gone may have a successor of the same name */
+			break;
+	}
+	return found;
 }
 
 void qnix_new_process_in(struct qnix *q, uint32_t node, const struct qnix_process_msg *msg)

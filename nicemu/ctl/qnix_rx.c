@@ -7,6 +7,7 @@
  * a message that came early and lies in a local buffer (map, no context), a receive of a VI.  Entries of one key are used
  * first in, first out; the sender keeps messages of one key apart, so a packet belongs to the oldest one that has a map.
  */
+#include "nicemu/ctl/group.h"
 #include "nicemu/ctl/qnix.h"
 #include "nicemu/engine/host.h"
 
@@ -258,6 +259,10 @@ static void request_context(struct qnix *q, const struct qnix_header *h, const s
 {
 	struct qnix_rt *r = NULL;
 
+	if ((req->tag & QNIX_GROUP_TAG) && !nic_group_takes(q->nic, req->tag)) {
+		reply(q, h, req, 0, QNIX_NOWHERE);
+		return;
+	}
 	while ((r = qnix_rt_find(q, r, h->source, req->source_pid, req->tag)))
 		if (r->map == QNIX_NO_MAP)
 			break;
@@ -308,17 +313,12 @@ static bool staged(const struct qnix_request *req)
  * small) is judged when everything before has arrived, as it would be without permissions.
  */
 static void request_vi(struct qnix *q, struct nic_link *link, const struct qnix_system_head *head, const struct qnix_header *h,
-                       const struct qnix_request *req)
+                       const struct qnix_request *req, struct nic_vi_ctx *ctx)
 {
 	uint32_t vi = req->tag & (NIC_VI_TABLE - 1), buffer = QNIX_NO_BUFFER;
-	struct nic_vi_ctx *ctx = nic_rx_target(q->nic, link, vi, head->gen);
 	enum nic_rx_room room;
 	struct qnix_rt *r;
 
-	if (!ctx) {
-		nic_count(q->nic, stale_packets, 1);
-		return;
-	}
 	if (req->number != ctx->rx_number) {
 		if ((int16_t)(req->number - ctx->rx_number) < 0 && (staged(req) || ctx->reliability == NIC_UNRELIABLE))
 			reply(q, h, req, ctx->peer_gen, staged(req) ? QNIX_TAKEN : QNIX_DISCARD); /* the answer was lost */
@@ -361,19 +361,25 @@ static void request_vi(struct qnix *q, struct nic_link *link, const struct qnix_
 void qnix_request_in(struct qnix *q, struct nic_link *link, const struct qnix_system_head *head, const struct qnix_header *h,
                      const struct qnix_request *req)
 {
+	bool vi = req->tag & QNIX_VI_TAG;
+	struct nic_vi_ctx *ctx = vi ? nic_rx_target(q->nic, link, req->tag & (NIC_VI_TABLE - 1), head->gen) : NULL;
 	struct qnix_rt *r = NULL;
 
 	if (!sensible(q, h, req)) {
 		nic_count(q->nic, bad_packets, 1);
 		return;
 	}
+	if (vi && !ctx) {
+		nic_count(q->nic, stale_packets, 1);
+		return;
+	}
 	while ((r = qnix_rt_find(q, r, h->source, req->source_pid, req->tag)))
 		if (r->map != QNIX_NO_MAP && r->number == req->number) { /* it has been answered, and comes again */
-			reply(q, h, req, head->gen, QNIX_GRANTED);
+			reply(q, h, req, vi ? ctx->peer_gen : 0, QNIX_GRANTED);
 			return;
 		}
-	if (req->tag & QNIX_VI_TAG)
-		request_vi(q, link, head, h, req);
+	if (vi)
+		request_vi(q, link, head, h, req, ctx);
 	else
 		request_context(q, h, req);
 }
@@ -412,40 +418,39 @@ static struct qnix_rt *find_early(struct qnix *q, uint16_t node, uint16_t pid, u
 	return NULL;
 }
 
-void qnix_receive(struct qnix *q, uint32_t context)
+void qnix_receive(struct qnix *q, uint32_t context, const struct qnix_context *c)
 {
-	struct qnix_context c = q->pte.vni.recv[context % QNIX_CONTEXTS]; /* copied once */
 	uint32_t node;
-	const struct qnix_peer *peer = qnix_name_find(q, &c.process, &node);
+	const struct qnix_peer *peer = qnix_name_find(q, &c->process, &node);
 	uint16_t pid = peer && peer->named ? peer->pid : peer ? nic_qnix_pid(q->nic, node) : 0;
 	struct qnix_rt *r;
 
-	if (!peer || (c.tag & QNIX_VI_TAG)) {
-		qnix_doorbell(q, true, context, c.doorbell_flag, QNIX_FAILED, 0);
+	if (!peer || (c->tag & QNIX_VI_TAG)) {
+		qnix_doorbell(q, true, context, c->doorbell_flag, QNIX_FAILED, 0);
 		return;
 	}
-	r = find_early(q, (uint16_t)node, pid, c.tag);
+	r = find_early(q, (uint16_t)node, pid, c->tag);
 	nic_trace(q->nic, RECEIVE_1, context, r != NULL);
 	if (r) {
-		if (r->total <= c.len) {
-			adopt(q, r, context, (uint16_t)c.doorbell_flag);
+		if (r->total <= c->len) {
+			adopt(q, r, context, (uint16_t)c->doorbell_flag);
 			return;
 		}
-		qnix_doorbell(q, true, context, c.doorbell_flag, QNIX_REFUSED, 0);
+		qnix_doorbell(q, true, context, c->doorbell_flag, QNIX_REFUSED, 0);
 		r->context = QNIX_DROP;
 		if (r->got == r->packets)
 			complete(q, r, QNIX_REFUSED);
 		return;
 	}
-	r = peer->gone ? NULL : qnix_rt_take(q, false, (uint16_t)node, pid, c.tag);
+	r = peer->gone ? NULL : qnix_rt_take(q, false, (uint16_t)node, pid, c->tag);
 	if (!r) {
-		qnix_doorbell(q, true, context, c.doorbell_flag, peer->gone ? QNIX_FAILED : QNIX_REFUSED, 0);
+		qnix_doorbell(q, true, context, c->doorbell_flag, peer->gone ? QNIX_FAILED : QNIX_REFUSED, 0);
 		return;
 	}
-	nic_trace(q->nic, RECEIVE_2, qnix_rt_index(q, r), c.tag);
-	r->len = c.len;
+	nic_trace(q->nic, RECEIVE_2, qnix_rt_index(q, r), c->tag);
+	r->len = c->len;
 	r->context = context;
-	r->doorbell = (uint16_t)c.doorbell_flag;
+	r->doorbell = (uint16_t)c->doorbell_flag;
 	nic_trace(q->nic, RECEIVE_3, qnix_rt_index(q, r), 0);
 }
 
@@ -488,6 +493,11 @@ static bool from_node(const struct qnix_rt *r, uint32_t node)
 	return r->command != QNIX_CODE_VI_RECEIVE && r->match.node == node && !(r->context == QNIX_NO_CONTEXT && r->got == r->packets);
 }
 
+static bool of_tag(const struct qnix_rt *r, uint32_t tag)
+{
+	return r->command != QNIX_CODE_VI_RECEIVE && r->match.tag == tag;
+}
+
 static bool any_from_node(const struct qnix_rt *r, uint32_t node)
 {
 	return r->command != QNIX_CODE_VI_RECEIVE && r->match.node == node;
@@ -500,6 +510,11 @@ void qnix_rx_cancel_vi(struct qnix *q, uint32_t vi)
 	if (ctx->rx_bound)
 		drop_where(q, of_vi, vi);
 	ctx->rx_bound = 0;
+}
+
+void qnix_rx_cancel_tag(struct qnix *q, uint16_t tag)
+{
+	drop_where(q, of_tag, tag);
 }
 
 void qnix_rx_lost(struct qnix *q, uint32_t node)

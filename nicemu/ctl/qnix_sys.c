@@ -116,7 +116,7 @@ static void permission_reply(const struct message *m)
 	struct qnix_reply reply;
 
 	memcpy(&reply, m->payload, sizeof(reply));
-	qnix_reply_in(m->nic->qnix, &m->h, &reply);
+	qnix_reply_in(m->nic->qnix, &m->h, m->head.gen, &reply);
 }
 
 static void process(const struct message *m)
@@ -163,6 +163,7 @@ static const struct {
 	[QNIX_SYS_DELETE_PROCESS] = { true, sizeof(struct qnix_process_msg), process },
 	[QNIX_SYS_BROADCAST] = { false, sizeof(struct qnix_bcast_msg), bcast },
 	[QNIX_SYS_BROADCAST_ACK] = { false, sizeof(struct qnix_bcast_msg), bcast },
+	[QNIX_SYS_LEAVE_GROUP] = { false, sizeof(struct qnix_group_msg), group },
 };
 
 /* Step 3 of RX. */

@@ -244,7 +244,13 @@ bool qnix_request(struct qnix *q, struct qnix_sq *s)
 	return true;
 }
 
-static struct qnix_sq *requester(struct qnix *q, const struct qnix_header *h, const struct qnix_reply *reply)
+/* A reply to a message of an earlier connection of the VI, perhaps of the same number, is not one to this. */
+static bool same_life(const struct qnix *q, const struct qnix_sq *s, uint8_t gen)
+{
+	return s->send.command != QNIX_CODE_VI || nic_vi(q->nic, s->send.context)->gen == gen;
+}
+
+static struct qnix_sq *requester(struct qnix *q, const struct qnix_header *h, uint8_t gen, const struct qnix_reply *reply)
 {
 	uint16_t i = q->pte.scheduling.head;
 
@@ -253,7 +259,8 @@ static struct qnix_sq *requester(struct qnix *q, const struct qnix_header *h, co
 	do {
 		struct qnix_sq *s = &q->sq[i];
 
-		if (s->number == reply->number && s->header.tag == reply->tag && s->header.node == h->source && s->header.pid == reply->pid)
+		if (s->number == reply->number && s->header.tag == reply->tag && s->header.node == h->source &&
+		    s->header.pid == reply->pid && same_life(q, s, gen))
 			return s;
 		i = s->next;
 	} while (i != q->pte.scheduling.head);
@@ -261,9 +268,9 @@ static struct qnix_sq *requester(struct qnix *q, const struct qnix_header *h, co
 }
 
 /* A reply that comes twice finds the flag set, or the operation gone. */
-void qnix_reply_in(struct qnix *q, const struct qnix_header *h, const struct qnix_reply *reply)
+void qnix_reply_in(struct qnix *q, const struct qnix_header *h, uint8_t gen, const struct qnix_reply *reply)
 {
-	struct qnix_sq *s = requester(q, h, reply);
+	struct qnix_sq *s = requester(q, h, gen, reply);
 
 	if (!s || s->permission)
 		return;
@@ -277,6 +284,9 @@ void qnix_reply_in(struct qnix *q, const struct qnix_header *h, const struct qni
 		return;
 	case QNIX_TOO_LONG:
 		qnix_tx_finish(q, s, QNIX_REFUSED);
+		return;
+	case QNIX_NOWHERE:
+		qnix_tx_finish(q, s, QNIX_FAILED);
 		return;
 	default:
 		return;
@@ -524,6 +534,16 @@ void qnix_tx_cancel_vi(struct qnix *q, uint32_t vi)
 {
 	if (nic_vi(q->nic, vi)->queued)
 		drop(q, of_vi, vi, QNIX_FAILED);
+}
+
+static bool of_bcast(const struct qnix_sq *s, uint32_t record)
+{
+	return (s->send.command == QNIX_CODE_PART || s->send.command == QNIX_CODE_PART_SHORT) && s->work == record;
+}
+
+void qnix_tx_cancel_bcast(struct qnix *q, uint32_t record)
+{
+	drop(q, of_bcast, record, QNIX_FAILED);
 }
 
 void qnix_tx_lost(struct qnix *q, uint32_t node)

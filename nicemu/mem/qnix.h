@@ -34,7 +34,7 @@ enum {
 	QNIX_SHORT_MAX = 4096,   /* bytes of a *_Short: they lie in the Context Region */
 	QNIX_MESSAGE_MAX = 4 << 20,
 	QNIX_VI_TAG = 0x8000,    /* Context Tags of VIs: this and the VI */
-	QNIX_GROUP_TAG = 0x4000, /* of broadcasts in a group of the layers above: this and the receiver's Group Table entry */
+	QNIX_GROUP_TAG = 0x4000, /* of broadcasts in a group of the layers above: this, and the receiver's Group Table entry and its life */
 };
 
 /* ---- on the link -------------------------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ struct qnix_header {
 _Static_assert(sizeof(struct qnix_header) == 16 && offsetof(struct qnix_header, tag) == 8 &&
                offsetof(struct qnix_header, len_low) == 10 && offsetof(struct qnix_header, count) == 14, "as printed");
 
-/* System messages: name, what it says.  BROADCAST and BROADCAST_ACK are ours (the short way of arch direct). */
+/* System messages: name, what it says.  Ours: BROADCAST and BROADCAST_ACK (the short way of arch direct), LEAVE_GROUP. */
 #define QNIX_SYSTEM_LIST(X) \
 	X(PERMISSION_REQUEST, "may this message come?") \
 	X(PERMISSION_REPLY, "it may") \
@@ -63,7 +63,8 @@ _Static_assert(sizeof(struct qnix_header) == 16 && offsetof(struct qnix_header, 
 	X(BARRIER, "a process has reached the barrier") \
 	X(DELETE_PROCESS, "a process is gone") \
 	X(BROADCAST, "a part of a broadcast") \
-	X(BROADCAST_ACK, "parts of a broadcast have been taken")
+	X(BROADCAST_ACK, "parts of a broadcast have been taken") \
+	X(LEAVE_GROUP, "a process has left a group, and takes nothing of it any more")
 enum qnix_system {
 	QNIX_SYS_NONE,
 #define X(name, text) QNIX_SYS_##name,
@@ -73,7 +74,8 @@ enum qnix_system {
 };
 
 enum qnix_verdict { QNIX_GRANTED = 1, QNIX_DISCARD = 2 /* an unreliable VI has no receive: take it as sent */,
-	QNIX_TOO_LONG = 3 /* longer than the receive */, QNIX_TAKEN = 4 /* it lay ready, and is here */ };
+	QNIX_TOO_LONG = 3 /* longer than the receive */, QNIX_TAKEN = 4 /* it lay ready, and is here */,
+	QNIX_NOWHERE = 5 /* for a group that is none any more */ };
 
 struct qnix_request { /* Permission_Request */
 	uint16_t pid, source_pid, tag;
@@ -98,11 +100,12 @@ struct qnix_process_msg { /* New_Process, New_Process_Ack, Delete_Process */
 	struct qnix_name name;
 	uint16_t pid;
 };
-struct qnix_group_msg { /* New_Group, New_Group_Ack, Barrier */
+struct qnix_group_msg { /* New_Group, New_Group_Ack, Barrier, Leave_Group */
 	uint32_t group, size;
 	uint16_t pid;
-	uint16_t place; /* ours: NEW_GROUP: the joiner's number in the group; BARRIER: low bits of its sequence number */
-	uint16_t table; /* ours: NEW_GROUP: the joiner's Group Table entry, which later messages to it name */
+	uint16_t place; /* ours: NEW_GROUP: the joiner's number in the group; BARRIER: low bits of its sequence number; LEAVE_GROUP: 1:
+	                   all had joined */
+	uint16_t table; /* ours: NEW_GROUP: the joiner's Group Table entry, which later messages to it name; LEAVE_GROUP: the leaver's */
 	uint16_t life;  /* ours: of that entry, so that a message for an earlier group is known as one */
 };
 struct qnix_bcast_msg { /* ours: Broadcast, Broadcast_Ack; a short payload follows */

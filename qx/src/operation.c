@@ -120,7 +120,7 @@ static int post(struct qx *q, int op, enum qnix_command command, uint32_t group,
 
 static int sound(const struct qx *q, const int *name, int tag, const void *buffer, long size, long most)
 {
-	return q && name && tag >= 0 && tag <= QX_TAG_MAX && size >= 0 && size <= most && (buffer || size == 0);
+	return q && name && name[0] != QNIX_PORT && tag >= 0 && tag <= QX_TAG_MAX && size >= 0 && size <= most && (buffer || size == 0);
 }
 
 static void fill(struct qx *q, int op, const int *name, int tag, long size)

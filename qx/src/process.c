@@ -72,7 +72,7 @@ int qx_begun(struct qx *q)
 
 	nic_poll(q->nic);
 	err = nic_process_named(q->nic);
-	return err == NIC_OK ? 1 : err == NIC_NOT_DONE ? 0 : QX_FAILED;
+	return err == NIC_OK ? 1 : err == NIC_NOT_DONE ? 0 : err == NIC_RESOURCE ? QX_REFUSED : QX_FAILED;
 }
 
 void *qx_init(int *proc_name, int group_name, int group_size)
@@ -87,7 +87,7 @@ void *qx_init(int *proc_name, int group_name, int group_size)
 	q = qx_begin(proc_name, group_name, group_size);
 	while (q && (done = qx_begun(q)) <= 0) {
 		if (done < 0)
-			q = failed(q, "qx_init", "a process of the group has died");
+			q = failed(q, "qx_init", done == QX_REFUSED ? "the NIC has no room for another group" : "a process of the group has died");
 		else
 			sched_yield();
 	}

@@ -18,20 +18,35 @@ static uint32_t slot[MANY], group[MANY];
 static int count;
 static uint8_t data[MANY][BYTES];
 
-static void open_all(int many, const char *arch)
+static void open_one(int i)
 {
 	char device[40];
 	struct nic_open_args args = { .device = device };
 	struct nic_attr attr;
 
 	snprintf(device, sizeof(device), "groups-%d", (int)getpid());
+	CHECK_EQ(nic_open(&args, &n[i]), NIC_OK);
+	nic_query(n[i], &attr);
+	slot[i] = attr.slot;
+}
+
+static void open_all(int many, const char *arch)
+{
 	nic_param_set("arch", arch, "test");
 	count = many;
-	for (int i = 0; i < many; i++) {
-		CHECK_EQ(nic_open(&args, &n[i]), NIC_OK);
-		nic_query(n[i], &attr);
-		slot[i] = attr.slot;
-	}
+	for (int i = 0; i < many; i++)
+		open_one(i);
+}
+
+/* It is gone, and all others have noticed: the watch looks after one peer at a time. */
+static void gone(int who)
+{
+	nic_close(n[who]);
+	n[who] = NULL;
+	for (int k = 0; k < 40000; k++)
+		for (int i = 0; i < count; i++)
+			if (n[i])
+				nic_poll(n[i]);
 }
 
 static void close_all(void)
@@ -269,16 +284,94 @@ static void a_member_goes(void)
 		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
 	CHECK_EQ(nic_bcast(n[1], group[1], slot[count - 1], data[1], 100, &in), NIC_OK);
 	poll_all();
-	nic_close(n[count - 1]);
-	n[count - 1] = NULL;
-	for (int k = 0; k < 40000; k++) /* the watch looks after one peer at a time */
-		for (int i = 0; i + 1 < count; i++)
-			nic_poll(n[i]);
+	gone(count - 1);
 	for (int i = 0; i + 1 < count; i++)
 		CHECK_EQ(over(i, op[i], NULL), NIC_STATE);
 	CHECK_EQ(over(1, in, NULL), NIC_STATE);
 	CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
 	CHECK_EQ(over(0, op[0], NULL), NIC_STATE);
+}
+
+/* A member that has died before anybody had a link with it: who joins is told; who comes later can use the name. */
+static void join_with_the_dead(void)
+{
+	struct nic_group_args args = { .name = 5, .size = 3, .slot = slot };
+	uint32_t op, value;
+
+	nic_close(n[1]);
+	n[1] = NULL;
+	CHECK_EQ(nic_group_join(n[0], &args, &op), NIC_OK); /* its New_Group reaches the third, which has not joined */
+	CHECK_EQ(over(0, op, &value), NIC_STATE);
+	CHECK_EQ(nic_group_leave(n[0], value), NIC_OK);
+	poll_all();
+	open_one(1);
+	join(5, 0, 3, group);
+	broadcast(0, 5000, true);
+}
+
+static void leave_all(const uint32_t *members)
+{
+	for (int i = 0; i < count; i++)
+		if (n[i])
+			CHECK_EQ(nic_group_leave(n[i], members[i]), NIC_OK);
+	poll_all();
+}
+
+/*
+ * A member dies in the middle of a broadcast that another one does not take, or waits for: both are told, and when the group
+ * has been left, nothing of it is there to hold up, or to be taken for, what comes in its place.
+ */
+static void broken_in_mid_broadcast(void)
+{
+	static const uint32_t sizes[] = { BYTES, 100, 9000, 8 };
+	uint32_t sent, waits = 0, never = 0, value;
+
+	for (int round = 0; round < 40; round++) {
+		uint32_t len = sizes[round % 4];
+
+		join(6, 0, 3, group);
+		CHECK_EQ(nic_bcast(n[0], group[0], slot[0], data[0], len, &sent), NIC_OK);
+		if (round % 3)
+			CHECK_EQ(nic_bcast(n[2], group[2], slot[round % 3 == 1], data[2], BYTES, &waits), NIC_OK);
+		if (round % 3 == 2)
+			CHECK_EQ(nic_bcast(n[2], group[2], slot[0], data[2], BYTES, &never), NIC_OK);
+		poll_all();
+		gone(1);
+		value = (uint32_t)over(0, sent, NULL);
+		CHECK(value == NIC_STATE || (value == NIC_OK && len < BYTES)); /* the short ones may be on their way by then */
+		if (round % 3) {
+			value = (uint32_t)over(2, waits, NULL);
+			CHECK(value == NIC_STATE || (value == NIC_OK && round % 3 == 2));
+		}
+		if (round % 3 == 2)
+			CHECK_EQ(over(2, never, NULL), NIC_STATE);
+		leave_all(group);
+		open_one(1);
+		join(6, 0, 3, group);
+		broadcast(0, len, round % 2);
+		leave_all(group);
+	}
+}
+
+/* Who leaves without taking what was broadcast holds up neither the sender nor its NIC. */
+static void left_untaken(void)
+{
+	uint32_t sent;
+
+	for (int round = 0; round < 40; round++) {
+		join(7, 0, 3, group);
+		CHECK_EQ(nic_bcast(n[0], group[0], slot[0], data[0], round % 2 ? BYTES : 8, &sent), NIC_OK);
+		poll_all();
+		for (int i = 1; i < 3; i++)
+			CHECK_EQ(nic_group_leave(n[i], group[i]), NIC_OK);
+		CHECK(over(0, sent, NULL) != NIC_NOT_DONE);
+		CHECK_EQ(nic_barrier(n[0], group[0], &sent), NIC_OK);
+		CHECK_EQ(over(0, sent, NULL), NIC_STATE); /* with nobody */
+		CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+		poll_all();
+	}
+	join(7, 0, 3, group);
+	broadcast(1, BYTES, false);
 }
 
 int main(void)
@@ -299,6 +392,11 @@ int main(void)
 		open_all(3, archs[i]);
 		join(1, 0, count, group);
 		CASE(running_ahead);
+		close_all();
+		open_all(3, archs[i]);
+		CASE(join_with_the_dead);
+		CASE(broken_in_mid_broadcast);
+		CASE(left_untaken);
 		close_all();
 	}
 	return check_done();

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nicemu/ctl/group.h"
 #include "nicemu/ctl/qnix.h"
 #include "qnix.h"
 #include "qx/src/qx.h"
@@ -476,9 +477,12 @@ static void local_buffers_are_bounded(void)
 static void bad_arguments(void)
 {
 	static const int nobody[2] = { APP, 99 };
+	struct nic_open_args args = { 0 };
+	struct nic *nameless;
 	int op;
 
 	up(2);
+	CHECK_EQ(nic_open(&args, &nameless), NIC_OK);
 	as(0);
 	CHECK_EQ(qx_send(name(1), QX_TAG_MAX + 1, (char *)from[0], 1), QX_ERROR);
 	CHECK_EQ(qx_send(name(1), 1, NULL, 1), QX_ERROR);
@@ -491,8 +495,54 @@ static void bad_arguments(void)
 	op = qx_receive(nobody, 1, (char *)to[0], 1);
 	CHECK_EQ(over(0, op, NULL), QX_FAILED);
 	as(0);
+	CHECK_EQ(qx_send((int[]){ QNIX_PORT, 1 }, 1, (char *)from[0], 1), QX_ERROR);
+	op = qx_multicast(2, (int[]){ APP, 1, QNIX_PORT, (int)nameless->me }, 1, (char *)from[0], 1);
+	CHECK_EQ(over(0, op, NULL), QX_FAILED); /* it has no name, and takes nothing */
+	nic_close(nameless);
+	as(0);
 	op = qx_barrier(12345);
 	CHECK_EQ(over(0, op, NULL), QX_FAILED);
+	down();
+}
+
+/* A page table of a broadcast that ends everywhere inside its pages would be longer than there is room for one. */
+static void a_broadcast_of_crumbs(void)
+{
+	int op;
+
+	up(2);
+	as(0);
+	p[0]->quiet = 1;
+	op = qx_broadcast(APP, 1, (char *)from[0], sizeof(from[0]));
+	for (int i = 0; i < QNIX_REGION; i++)
+		p[0]->shared->vni.send_region[op].descriptor[i] = ((uintptr_t)from[0] & ~4095ul) + 4095 + 4096;
+	for (int i = op + 1; i < QNIX_CONTEXTS; i++)
+		memset(&p[0]->shared->vni.send_region[i], 0x77, sizeof(union qnix_region)); /* no address of anything */
+	nic_poll(p[0]->nic);
+	CHECK_EQ(qx_test(op, NULL), 0);
+	down();
+}
+
+/* No room in the Group Table: who registers is told. */
+static void no_room_for_the_application(void)
+{
+	struct nic_open_args args = { 0 };
+	struct qx q = { 0 };
+
+	up(1);
+	CHECK_EQ(nic_open(&args, &q.nic), NIC_OK);
+	for (uint32_t i = 0; i < NIC_GROUPS; i++) {
+		struct nic_group_args group = { .name = 1000 + i, .size = 1, .slot = &q.nic->me };
+		uint32_t op;
+
+		CHECK_EQ(nic_group_join(q.nic, &group, &op), NIC_OK);
+		nic_poll(q.nic);
+		CHECK_EQ(nic_op_test(q.nic, op, NULL), NIC_OK);
+	}
+	CHECK_EQ(nic_process_name(q.nic, APP, 2, 5, 2), NIC_OK);
+	CHECK_EQ(qx_begun(&q), QX_REFUSED);
+	CHECK_EQ(nic_process_named(q.nic), NIC_RESOURCE);
+	nic_close(q.nic);
 	down();
 }
 
@@ -676,6 +726,28 @@ static void a_barrier_without_a_member(void)
 	down();
 }
 
+/* Who has died is not asked: a group of others comes about. */
+static void a_group_without_the_dead(void)
+{
+	int op[3];
+
+	up(4);
+	qx_end(p[0]);
+	p[0] = p[3];
+	p[3] = NULL;
+	nprocs = 3;
+	for (int k = 0; k < 40000; k++) /* until the links with it are gone */
+		for (int i = 0; i < 3; i++)
+			nic_poll(p[i]->nic);
+	for (int i = 0; i < 3; i++) {
+		as(i);
+		op[i] = qx_join(55, 3);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(over(i, op[i], NULL), 1);
+	down();
+}
+
 static void broadcasts(void)
 {
 	static const long sizes[] = { 0, 10, 1024, 1025, 5000, 100000, 1000000 };
@@ -780,11 +852,14 @@ int main(void)
 	CASE(longer_than_its_receive);
 	CASE(local_buffers_are_bounded);
 	CASE(bad_arguments);
+	CASE(a_broadcast_of_crumbs);
+	CASE(no_room_for_the_application);
 	CASE(deleted_in_flight);
 	CASE(processes_share_fairly);
 	CASE(messages_share_fairly);
 	CASE(groups_and_barriers);
 	CASE(a_barrier_without_a_member);
+	CASE(a_group_without_the_dead);
 	CASE(broadcasts);
 	CASE(multicasts);
 	return check_done();
