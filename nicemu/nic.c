@@ -103,6 +103,7 @@ int nic_close(struct nic *nic)
 {
 	nic_stop(nic);
 	nic_driver_deregister(nic);
+	nic_trace_save(nic);
 	nic_trace_stop(nic);
 	nic_card_close(nic->card);
 	free(nic);

@@ -34,6 +34,7 @@ void nic_trace_stop(struct nic *nic);
 /* Record number i of those still there, oldest first; NULL past the end. */
 const struct nic_step *nic_trace_at(const struct nic *nic, uint32_t i);
 const char *nic_trace_text(uint32_t point);
+void nic_trace_save(const struct nic *nic); /* to where parameter `trace_file` says, a line a step */
 
 static inline void nic_trace_add(struct nic_trace *trace, uint32_t point, uint32_t a, uint32_t b)
 {

@@ -252,6 +252,48 @@ static void every_step_of_a_send(void)
 	down();
 }
 
+/* The lines of a trace file that begin with one of these, in this order, others between them. */
+static void lines_in_order(int i, const char *file, const char *const *want)
+{
+	char path[80], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s.%d.%d", file, (int)getpid(), i);
+	f = fopen(path, "r");
+	CHECK(f != NULL);
+	while (f && *want && fgets(line, sizeof(line), f))
+		want += strncmp(line, *want, strlen(*want)) == 0;
+	CHECK(!f || !*want);
+	if (f && *want)
+		printf("# not in %s: %s\n", path, *want);
+	if (f)
+		fclose(f);
+	remove(path);
+}
+
+/* QNIX_TRACE and QNIX_TRACE_FILE show a message to whoever asks, step by step. */
+static void a_message_in_writing(void)
+{
+	static const char *const sender[] = { "registration 1", "registration 6", "TX 5", "Send 1", "Send 2", "Send 3", "Permission_Request",
+		"TX 6", "RX 3", "Permission_Reply", "TX 1", "TX 2", "TX 3", "TX 4", "TX 7", "de-registration 1", "de-registration 5", NULL };
+	static const char *const receiver[] = { "TX 5", "Receive 1", "Receive 2", "Receive 3", "TX 6", "RX 3", "Permission_Request 1",
+		"Permission_Request 2", "Permission_Request 3", "Permission_Request 4", "RX 1", "RX 2", "RX 4", NULL };
+	char file[40];
+	int r, s;
+
+	snprintf(file, sizeof(file), "trace-%d", (int)getpid());
+	nic_param_set("trace_file", file, "test");
+	up(2);
+	r = receive_as(1, 0, 5, to[1], 5000);
+	s = send_as(0, 1, 5, from[0], 5000);
+	CHECK_EQ(over(0, s, NULL), 1);
+	CHECK_EQ(over(1, r, NULL), 1);
+	down();
+	nic_param_set("trace_file", "", "test");
+	lines_in_order(0, file, sender);
+	lines_in_order(1, file, receiver);
+}
+
 static void every_step_of_a_short_send(void)
 {
 	int r, s;
@@ -841,6 +883,7 @@ int main(void)
 	CASE(registration_waits_for_all);
 	CASE(heads_come_back_every_eighth);
 	CASE(every_step_of_a_send);
+	CASE(a_message_in_writing);
 	CASE(every_step_of_a_short_send);
 	CASE(every_step_of_an_early_message);
 	CASE(every_alignment);
