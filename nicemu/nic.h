@@ -313,8 +313,8 @@ bool nic_wait_crowded(struct nic *nic);
  * else (with engine `inline`: whenever the host polls).  Each call starts an operation; nic_op_test says when it is over and
  * forgets it then.  At most NIC_OPS of joins, barriers and sends, and of receives, are under way in a slot.
  *
- * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each of them
- * alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
+ * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each
+ * once and alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
  * The value of a join is the group's number at this NIC.  NIC_STATE: a member has died, the group is good for nothing but
  * leaving.  Leaving waits for nobody: who leaves says by it that nothing in the group concerns it any more; what others start in the
  * group when they have heard of it ends with NIC_STATE.

@@ -82,11 +82,26 @@ static int start(struct nic *nic, uint32_t op, uint32_t command, uint32_t name, 
 	return err == NIC_NOT_DONE ? NIC_BUSY : err;
 }
 
+/* Each member once, and this process in its place. */
+static bool sound(const struct nic *nic, const struct nic_group_args *args)
+{
+	uint64_t seen[NIC_MAX_SLOTS / 64] = { 0 };
+
+	for (uint32_t i = 0; i < args->size; i++) {
+		uint32_t slot = args->slot[i];
+
+		if (slot >= NIC_MAX_SLOTS || seen[slot / 64] >> slot % 64 & 1 || (slot == nic->me) != (i == args->place))
+			return false;
+		seen[slot / 64] |= (uint64_t)1 << slot % 64;
+	}
+	return true;
+}
+
 int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t *op)
 {
 	uint32_t it;
 
-	if (args->size == 0 || args->size > NIC_MAX_SLOTS || (args->slot && args->place >= args->size))
+	if (args->size == 0 || args->size > NIC_MAX_SLOTS || (args->slot && (args->place >= args->size || !sound(nic, args))))
 		return NIC_PARAMETER;
 	if (!take(nic, 0, &it))
 		return NIC_RESOURCE;
@@ -165,7 +180,7 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value)
 {
 	uint32_t bell;
 
-	if (!(*calls_of(nic, op) >> ((op & (QNIX_CONTEXTS - 1)) - FIRST) & 1))
+	if ((op & ~(uint32_t)RECV) - FIRST >= NIC_CALLS || !(*calls_of(nic, op) >> ((op & (QNIX_CONTEXTS - 1)) - FIRST) & 1))
 		return NIC_PARAMETER;
 	bell = nic_load_acquire(bell_of(nic, op)); /* Q2 */
 	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED)

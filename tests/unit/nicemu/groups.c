@@ -240,6 +240,10 @@ static void names_again(void)
 		CHECK_EQ(nic_barrier(n[i], fresh[i], &op[i]), NIC_OK);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	CHECK_EQ(nic_group_join(n[0], &(struct nic_group_args){ .name = 9, .size = 2, .slot = (uint32_t[]){ slot[0], slot[0] } }, &op[0]),
+	         NIC_PARAMETER);
+	CHECK_EQ(nic_group_join(n[0], &(struct nic_group_args){ .name = 9, .size = 1, .slot = &slot[1] }, &op[0]), NIC_PARAMETER);
+	CHECK_EQ(nic_op_test(n[0], 3, NULL), NIC_PARAMETER);
 	CHECK_EQ(nic_barrier(n[0], 200, &op[0]), NIC_OK);
 	CHECK_EQ(over(0, op[0], NULL), NIC_STATE);
 }
