@@ -3,9 +3,8 @@
 # The emulated NIC as a convenience library, linked into whatever stands on it,
 # and the qnix command (bin/qnix, so that the build's bin/ can go into PATH).
 
-noinst_LTLIBRARIES += nicemu/libnicemu.la
-nicemu_libnicemu_la_LIBADD = $(HWLOC_LIBS)
-nicemu_libnicemu_la_SOURCES = \
+# What the control program is made of, wherever it runs.
+nicemu_sources = \
 	nicemu/nic.c \
 	nicemu/nic.h \
 	nicemu/util/atomic.h \
@@ -80,13 +79,31 @@ nicemu_libnicemu_la_SOURCES = \
 	nicemu/engine/link.h \
 	nicemu/engine/thread.c \
 	nicemu/engine/wait.c \
-	nicemu/engine/wait.h
+	nicemu/engine/wait.h \
+	nicemu/mem/port.h \
+	nicemu/engine/daemon.h \
+	nicemu/engine/remote.c \
+	nicemu/engine/remote.h \
+	nicemu/engine/remote_call.c \
+	nicemu/engine/start.c
+
+# In the process that it works for, from that process's calls.
+noinst_LTLIBRARIES += nicemu/libnicemu.la
+nicemu_libnicemu_la_LIBADD = $(HWLOC_LIBS)
+nicemu_libnicemu_la_SOURCES = $(nicemu_sources) nicemu/engine/dma_here.c
+
+# In a process of its own, for all (engine daemon): the same sources, with another way to the memory of the host (engine/host.h).
+noinst_LTLIBRARIES += nicemu/libnicemu-elsewhere.la
+nicemu_libnicemu_elsewhere_la_LIBADD = $(HWLOC_LIBS)
+nicemu_libnicemu_elsewhere_la_CPPFLAGS = $(AM_CPPFLAGS) -DNIC_ELSEWHERE
+nicemu_libnicemu_elsewhere_la_SOURCES = $(nicemu_sources) nicemu/engine/daemon.c nicemu/engine/dma_elsewhere.c nicemu/engine/serve.c
 
 bin_PROGRAMS += bin/qnix
-bin_qnix_LDADD = nicemu/libnicemu.la
+bin_qnix_LDADD = nicemu/libnicemu-elsewhere.la
 bin_qnix_SOURCES = \
 	nicemu/tools/check.c \
 	nicemu/tools/info.c \
+	nicemu/tools/nic.c \
 	nicemu/tools/options.c \
 	nicemu/tools/out.c \
 	nicemu/tools/qnix.c \

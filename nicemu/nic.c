@@ -9,6 +9,8 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
+#include "nicemu/engine/daemon.h"
+#include "nicemu/engine/remote.h"
 #include "nicemu/obs/trace.h"
 #include "nicemu/util/log.h"
 
@@ -56,7 +58,9 @@ static int assemble(struct nic *nic, const char *device)
 	nic->map = nic_card_map(nic->card);
 	nic_wait_open(nic);
 	err = nic_driver_register(nic);
-	if (!err) {
+	if (!err && nic->engine->elsewhere)
+		err = nic_remote_open(nic); /* which de-registers again */
+	else if (!err) {
 		err = complete(nic);
 		if (err) {
 			nic_driver_deregister(nic);
@@ -101,13 +105,55 @@ void nic_stop(struct nic *nic)
 
 int nic_close(struct nic *nic)
 {
+	struct nic_card *card = nic->card;
+
 	nic_stop(nic);
+	if (nic->remote) {
+		nic_remote_close(nic);
+		free(nic);
+	} else {
+		nic_detach(nic);
+	}
+	nic_card_close(card);
+	return NIC_OK;
+}
+
+/* ---- the NIC of another process's slot --------------------------------------------------------------------------- */
+
+int nic_attach(struct nic_card *card, uint32_t slot, struct nic **out)
+{
+	struct nic *nic = calloc(1, sizeof(*nic));
+	int err = NIC_RESOURCE;
+
+	if (!nic)
+		return err;
+	nic->card = card;
+	nic->map = nic_card_map(card);
+	nic->me = slot;
+	nic->slot = nic_own_slot(nic);
+	nic->counter = nic->slot->counter;
+	nic->arch = nic_arch_find(nic->slot->arch);
+	nic->engine = &nic_engine_inline;
+	nic->cma = nic->slot->port.cma;
+	nic->buffer_cap = nic->slot->port.buffer_cap;
+	nic->deaf = &nic->map->hdr.daemon.deaf;
+	nic->mmt_used = 1;
+	nic->balance_limit = 32;
+	if (nic->arch && nic_card_writable(card, nic->slot, sizeof(*nic->slot)))
+		err = complete(nic);
+	if (err)
+		free(nic);
+	else
+		*out = nic;
+	return err;
+}
+
+void nic_detach(struct nic *nic)
+{
 	nic_driver_deregister(nic);
 	nic_trace_save(nic);
 	nic_trace_stop(nic);
-	nic_card_close(nic->card);
 	free(nic);
-	return NIC_OK;
 }
 
 void nic_query(const struct nic *nic, struct nic_attr *out)

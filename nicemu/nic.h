@@ -8,7 +8,9 @@
  *
  * Calls on one `struct nic` must not overlap: the caller serialises them (vipl does).  Different handles are independent.
  * With engine `inline` the NIC works inside nic_post_* and nic_poll of the process that owns the slot; nothing else runs it.
- * With engine `thread` a thread of that process runs it, too, under the caller's lock (nic_open_args.enter).
+ * With engine `thread` a thread of that process runs it, too, under the caller's lock (nic_open_args.enter).  With engine `daemon`
+ * a process of its own runs the NICs of all slots of the card: what was posted goes on by itself, and the next nic_poll completes the
+ * descriptors of what is over.  The short ways (nic_send_short, nic_send_given, nic_take) decline there.
  *
  * Every function returns an enum nic_err unless it says otherwise, and writes output parameters only on success.
  */
@@ -397,12 +399,18 @@ struct nic_card_info {
 struct nic_slot_info {
 	uint32_t slot;
 	int pid;
+	int daemon; /* process that runs it (engine daemon); 0: its own */
 	char command[32];
 	uint32_t links, vis; /* peers connected, VIs in use */
 	uint32_t ncounters;
 	struct nic_counter row[NIC_MAX_COUNTERS];
 	uint64_t value[NIC_MAX_COUNTERS];
 };
+/*
+ * For the program that is a card's daemon (`qnix nic`): runs the NICs of all processes with engine `daemon` on it, and returns when
+ * there are none.  ready is called once it serves.  NIC_BUSY: another one does.  In the daemon's build of this library only.
+ */
+int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg);
 /* Calls fn for each card of this user and host, then each live slot of one card; fn returns non-zero to stop. */
 int nic_cards(int (*fn)(void *arg, const struct nic_card_info *), void *arg);
 int nic_card_slots(const struct nic_card_info *card, int (*fn)(void *arg, const struct nic_slot_info *), void *arg);

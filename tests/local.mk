@@ -77,6 +77,7 @@ PLAIN_TESTS = \
 	tests/func/vipl_transfer \
 	tests/stress/credits \
 	tests/stress/death \
+	tests/stress/engines \
 	tests/stress/groups \
 	tests/stress/link \
 	tests/stress/shared \

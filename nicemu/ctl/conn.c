@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/remote.h"
 
 static bool disc_equal(const struct nic_addr *a, const struct nic_addr *b)
 {
@@ -79,6 +80,8 @@ int nic_listen_open(struct nic *nic, const struct nic_addr *local, uint32_t *id)
 {
 	int err = check_addr(nic, local, NULL);
 
+	if (nic->remote)
+		return nic_remote_listen(nic, local, id);
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < NIC_LISTENERS; i++) {
@@ -108,6 +111,8 @@ int nic_listen_poll(struct nic *nic, uint32_t id, struct nic_addr *client, struc
 	struct nic_listen *l = &nic->slot->listen[id & (NIC_LISTENERS - 1)];
 	uint32_t state = nic_load_acquire(&l->state); /* pairs with the release of REQUESTED */
 
+	if (nic->remote)
+		return nic_remote_arrival(nic, id, client, attr);
 	switch (state & NIC_LS_MASK) {
 	case NIC_LS_REQUESTED:
 		*client = l->client.local;
@@ -132,6 +137,8 @@ int nic_listen_close(struct nic *nic, uint32_t id)
 	struct nic_listen *l = &nic->slot->listen[id & (NIC_LISTENERS - 1)];
 	uint32_t waiting = NIC_LS_WAITING, abandoned = NIC_LS_ABANDONED;
 
+	if (nic->remote)
+		return nic_remote_number(nic, NIC_CALL_LISTEN_CLOSE, id);
 	if (nic_cas(&l->state, &waiting, NIC_LS_FREE) || nic_cas(&l->state, &abandoned, NIC_LS_FREE))
 		return NIC_OK;
 	return NIC_BUSY;
@@ -145,6 +152,8 @@ int nic_accept(struct nic *nic, uint32_t id, uint32_t vi)
 	uint32_t requested = NIC_LS_REQUESTED;
 	int err;
 
+	if (nic->remote)
+		return nic_remote_accept(nic, id, vi);
 	if (nic_vi_state(ctx) != NIC_VI_IDLE)
 		return NIC_PARAMETER;
 	err = compare(ctx, &client.attr);
@@ -173,6 +182,8 @@ int nic_reject(struct nic *nic, uint32_t id)
 	struct nic_listen *l = &nic->slot->listen[id & (NIC_LISTENERS - 1)];
 	uint32_t requested = NIC_LS_REQUESTED;
 
+	if (nic->remote)
+		return nic_remote_number(nic, NIC_CALL_REJECT, id);
 	if (nic_cas(&l->state, &requested, NIC_LS_REJECTED)) {
 		nic_bell_tell(nic, l->client.slot);
 		return NIC_OK;
@@ -236,6 +247,8 @@ int nic_connect_request(struct nic *nic, uint32_t vi, const struct nic_addr *loc
 	uint32_t used = slots_used(nic), id;
 	int err = check_addr(nic, local, remote);
 
+	if (nic->remote)
+		return nic_remote_request(nic, NIC_CALL_CONNECT, vi, local, remote);
 	if (err)
 		return err;
 	if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_IDLE)
@@ -288,6 +301,8 @@ int nic_connect_poll(struct nic *nic, uint32_t vi, struct nic_vi_attr *remote_at
 {
 	struct nic_listen *l = outstanding(nic, vi);
 
+	if (nic->remote)
+		return nic_remote_vi_attr(nic, NIC_CALL_CONNECT_POLL, vi, remote_attr);
 	if (!l)
 		return NIC_STATE;
 	if (!nic_driver_link_now(nic, nic->connect_slot[vi] - 1, nic->connect_epoch[vi]))
@@ -311,6 +326,8 @@ int nic_connect_cancel(struct nic *nic, uint32_t vi)
 	struct nic_listen *l = outstanding(nic, vi);
 	uint32_t requested = NIC_LS_REQUESTED;
 
+	if (nic->remote)
+		return nic_remote_number(nic, NIC_CALL_CONNECT_CANCEL, vi);
 	if (!l)
 		return NIC_STATE;
 	if (!server_alive(nic, vi) || nic_cas(&l->state, &requested, NIC_LS_ABANDONED))
@@ -325,6 +342,8 @@ int nic_peer_request(struct nic *nic, uint32_t vi, const struct nic_addr *local,
 	struct nic_peer_req *r = &nic->slot->peer[vi & (NIC_VI_TABLE - 1)];
 	int err = check_addr(nic, local, remote);
 
+	if (nic->remote)
+		return nic_remote_request(nic, NIC_CALL_PEER, vi, local, remote);
 	if (err)
 		return err;
 	if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_IDLE)
@@ -447,6 +466,8 @@ int nic_peer_poll(struct nic *nic, uint32_t vi, struct nic_vi_attr *remote_attr)
 	struct nic_peer_req *r = &nic->slot->peer[vi & (NIC_VI_TABLE - 1)];
 	int err;
 
+	if (nic->remote)
+		return nic_remote_vi_attr(nic, NIC_CALL_PEER_POLL, vi, remote_attr);
 	if (nic_load_relaxed(&r->state) == NIC_PS_FREE) /* own entry */
 		return NIC_STATE;
 	if (nic_load_acquire(&r->state) == NIC_PS_PENDING) /* pairs with try_match of the other side */
@@ -464,6 +485,8 @@ int nic_peer_cancel(struct nic *nic, uint32_t vi)
 	struct nic_peer_req *r = &nic->slot->peer[vi & (NIC_VI_TABLE - 1)];
 	bool matched;
 
+	if (nic->remote)
+		return nic_remote_number(nic, NIC_CALL_PEER_CANCEL, vi);
 	nic_card_lock(nic->card);
 	matched = nic_load_relaxed(&r->state) == NIC_PS_MATCHED; /* card lock */
 	if (!matched)

@@ -9,6 +9,7 @@
 #include "nicemu/arch/arch.h"
 #include "nicemu/engine/card.h"
 #include "nicemu/engine/engine.h"
+#include "nicemu/engine/host.h"
 #include "nicemu/engine/link.h"
 #include "nicemu/engine/wait.h"
 #include "nicemu/mem/card.h"
@@ -67,9 +68,12 @@ struct nic {
 	/* what an architecture or a use of the NIC adds; NULL: not there */
 	uint32_t calls[2], calls_backed[2]; /* bits: contexts of calls about groups that are in use; that have memory */
 	uint32_t call_group[NIC_CALLS];     /* group + 1 of a barrier under way */
+	struct nic_remote *remote;          /* of engine `daemon`: the NIC is elsewhere */
 	struct nic_thread *thread;          /* of engine `thread` */
 	uint32_t visits;                    /* it counts the host's looks */
 	bool news;                          /* it has moved something since the last of them */
+	_Atomic uint32_t *deaf;             /* in the daemon: the bell of all slots, which nobody rings */
+	bool host_gone;                     /* in the daemon: the process's memory cannot be reached */
 	struct qnix *qnix;
 	struct nic_groups *groups;
 	struct nic_trace *trace;
@@ -84,6 +88,12 @@ static inline struct nic_vi_ctx *nic_vi(const struct nic *nic, uint32_t vi)
 static inline bool nic_vi_tx_empty(const struct nic_vi_ctx *ctx)
 {
 	return ctx->tx_head == ctx->tx_tail && !ctx->tx_spilled;
+}
+
+/* The slot in the card; `slot` may be private (engine/remote.c). */
+static inline struct nic_slot *nic_own_slot(const struct nic *nic)
+{
+	return &nic->map->slot[nic->me];
 }
 
 static inline uint32_t nic_vi_state(const struct nic_vi_ctx *ctx)

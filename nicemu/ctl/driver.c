@@ -14,6 +14,7 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
+#include "nicemu/engine/daemon.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/obs/obs.h"
 #include "nicemu/util/log.h"
@@ -41,13 +42,21 @@ static bool linked_by_others(struct nic *nic, uint32_t slot, uint32_t used)
 	return false;
 }
 
+/* Its process is gone, but the daemon has not let go yet. */
+static bool still_served(const struct nic *nic, uint32_t slot)
+{
+	uint32_t life = nic_load_acquire(&nic->map->slot[slot].served); /* pairs with the release in serve.c */
+
+	return life && nic_daemon_lives(nic->card, life);
+}
+
 /* Takes the life line of a slot that nobody has; the card lock is held. */
 static int choose_slot(struct nic *nic)
 {
 	uint32_t used = slots_used(nic);
 
 	for (uint32_t i = 0; i < NIC_MAX_SLOTS; i++) {
-		if (i < used && (nic_card_held(nic->card, i) || linked_by_others(nic, i, used)))
+		if (i < used && (nic_card_held(nic->card, i) || linked_by_others(nic, i, used) || still_served(nic, i)))
 			continue;
 		if (nic_card_hold(nic->card, i))
 			return i;
@@ -108,6 +117,8 @@ static void describe(struct nic *nic)
 	read_command(slot->command, sizeof(slot->command));
 	nic_store_relaxed(&slot->pid, (int32_t)getpid()); /* published by the release of state */
 	snprintf(slot->arch, sizeof(slot->arch), "%s", nic->arch->name);
+	slot->elsewhere = nic->engine->elsewhere;
+	nic_store_relaxed(&slot->served, 0); /* published by the release of state */
 	nic_counters_init(slot);
 }
 
@@ -123,8 +134,14 @@ static bool prepare_slot(struct nic *nic, uint32_t me)
 	       nic_card_reserve(nic->card, slot->ring_head, sizeof(slot->ring_head));
 }
 
-/* The NICs of a card understand each other: one architecture.  NULL, or the name of the other one. */
-static const char *other_arch(const struct nic *nic)
+/* Does the slot have another architecture, or is it run elsewhere while this one is not, or the other way round? */
+static bool differs(const struct nic *nic, const struct nic_slot *s)
+{
+	return strncmp(s->arch, nic->arch->name, sizeof(s->arch)) != 0 || s->elsewhere != nic->engine->elsewhere;
+}
+
+/* The NICs of a card understand each other: one architecture, and run by one daemon, or each by its process. */
+static const struct nic_slot *stranger(const struct nic *nic)
 {
 	uint32_t used = slots_used(nic);
 
@@ -133,23 +150,24 @@ static const char *other_arch(const struct nic *nic)
 
 		/* Acquire: pairs with registration. */
 		if (nic_load_acquire(&s->state) == NIC_SLOT_LIVE && nic_card_held(nic->card, i) &&
-		    strncmp(s->arch, nic->arch->name, sizeof(s->arch)) != 0)
-			return s->arch;
+		    differs(nic, s))
+			return s;
 	}
 	return NULL;
 }
 
 int nic_driver_register(struct nic *nic)
 {
-	const char *other;
+	const struct nic_slot *other;
 	int me;
 
 	nic_card_lock(nic->card);
-	other = other_arch(nic);
+	other = stranger(nic);
 	if (other) {
 		nic_card_unlock(nic->card);
-		return nic_fail(NIC_PARAMETER, "device \"%s\" is in use with arch %.15s, and cannot be %s at the same time",
-		                nic->map->hdr.device, other, nic->arch->name);
+		return nic_fail(NIC_PARAMETER, "device \"%s\" is in use with arch %.15s%s, and cannot be %s%s at the same time",
+		                nic->map->hdr.device, other->arch, other->elsewhere ? ", engine daemon" : "", nic->arch->name,
+		                nic->engine->elsewhere ? ", engine daemon" : other->elsewhere ? " without a daemon" : "");
 	}
 	me = choose_slot(nic);
 	if (me < 0) {
@@ -181,9 +199,11 @@ bool nic_driver_alive(const struct nic *nic, uint32_t slot, uint32_t epoch)
 {
 	const struct nic_slot *s = &nic->map->slot[slot];
 
-	return nic_load_acquire(&s->state) == NIC_SLOT_LIVE && /* pairs with registration */
-	       nic_load_relaxed(&s->epoch) == epoch &&         /* ordered by the acquire above */
-	       nic_card_held(nic->card, slot);
+	if (nic_load_acquire(&s->state) != NIC_SLOT_LIVE || /* pairs with registration */
+	    nic_load_relaxed(&s->epoch) != epoch ||         /* ordered by the acquire above */
+	    !nic_card_held(nic->card, slot))
+		return false;
+	return !s->elsewhere || nic_daemon_lives(nic->card, nic_load_acquire(&s->served)); /* pairs with the release in serve.c */
 }
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
@@ -244,7 +264,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->tx = slot->ring[nic->me];
 	link->tx_head = &slot->ring_head[nic->me].head;
 	link->tx_limit = NIC_RING_CELLS;
-	link->bell = &nic->map->bell[peer].asleep;
+	link->bell = nic->deaf ? nic->deaf : &nic->map->bell[peer].asleep;
 	link->bells = &nic->counter[NIC_C_bells];
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
@@ -365,7 +385,8 @@ static void forget_work(struct nic_vi_ctx *ctx)
 void nic_driver_deregister(struct nic *nic)
 {
 	nic_wait_close(nic);
-	nic_conn_forget(nic);
+	if (!nic->host_gone) /* who asked something of a process that has died is told so, and nothing else */
+		nic_conn_forget(nic);
 	for (uint32_t vi = 0; vi < nic->vi_used; vi++)
 		if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_FREE) {
 			nic_rdma_revoke(nic, vi);
@@ -378,7 +399,8 @@ void nic_driver_deregister(struct nic *nic)
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		nic_rx_drain(nic, nic->active[i]); /* for the buffers; there is no connection any more */
 	nic_buffer_release(nic);
-	nic_heap_release(nic);
+	if (!nic->deaf) /* else it is its process's to do */
+		nic_heap_release(nic);
 	nic_card_lock(nic->card);
 	while (nic->nactive)
 		link_drop(nic, nic->active[0]);

@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/remote.h"
 #include "nicemu/mem/qnix.h"
 
 enum { FIRST = QNIX_CONTEXTS - NIC_CALLS, RECV = 0x100 /* of an operation's number: its context is a Receive Context */ };
 
 static struct qnix_slot *part(const struct nic *nic)
 {
-	return &nic->slot->qnix;
+	return &nic_own_slot(nic)->qnix;
 }
 
 static union qnix_region *region_of(const struct nic *nic, uint32_t op)
@@ -184,7 +185,7 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value)
 		return NIC_PARAMETER;
 	bell = nic_load_acquire(bell_of(nic, op)); /* Q2 */
 	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED)
-		return NIC_NOT_DONE;
+		return nic->remote && nic_remote_lost(nic) ? NIC_STATE : NIC_NOT_DONE;
 	give(nic, op);
 	if (value)
 		*value = bell >> QNIX_LEN_SHIFT;

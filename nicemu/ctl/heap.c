@@ -91,6 +91,12 @@ static int claim(struct nic *nic, uint32_t n, uint32_t *out)
 	return NIC_OK;
 }
 
+/* A NIC that runs elsewhere has links that this process does not see. */
+static bool linked(const struct nic *nic)
+{
+	return nic->nactive || nic->remote;
+}
+
 /* Granules of the extent that starts at one of this slot; 0: none does. */
 static uint32_t extent(const struct nic *nic, uint32_t at)
 {
@@ -110,7 +116,7 @@ static uint32_t extent(const struct nic *nic, uint32_t at)
  */
 static void give_back(struct nic *nic, uint32_t at, uint32_t n)
 {
-	if (!nic->nactive || !nic->map->hdr.file)
+	if (!linked(nic) || !nic->map->hdr.file)
 		nic_card_discard(nic->card, granule(nic, at), (uint64_t)n * NIC_HEAP_GRANULE);
 }
 
@@ -135,7 +141,7 @@ static void drop(struct nic *nic, uint32_t at, uint32_t n, bool leaving)
 		nic_card_close_pages(nic->card, granule(nic, at), (uint64_t)n * NIC_HEAP_GRANULE);
 		give_back(nic, at, n);
 	}
-	mark(nic, at, n, nic->nactive ? (nic->me + 1) | NIC_HEAP_KEPT : 0);
+	mark(nic, at, n, linked(nic) ? (nic->me + 1) | NIC_HEAP_KEPT : 0);
 	nic_count(nic, heap_granules, -(int64_t)n);
 }
 

@@ -4,11 +4,16 @@
  * Nothing is pinned; a page that is gone when it is needed is a fault then.
  */
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/remote.h"
 
 /* ---- tags -------------------------------------------------------------------------------------------------------- */
 
 int nic_ptag_create(struct nic *nic, uint32_t *out)
 {
+	struct nic_port_args a = { .addr = 0 };
+
+	if (nic->remote)
+		return nic_remote_created(nic, NIC_CALL_PTAG_CREATE, &a, out);
 	for (uint32_t i = 1; i < NIC_MAX_PTAG; i++)
 		if (nic->ptag_use[i] == 0) {
 			nic->ptag_use[i] = 1;
@@ -20,6 +25,8 @@ int nic_ptag_create(struct nic *nic, uint32_t *out)
 
 int nic_ptag_destroy(struct nic *nic, uint32_t ptag)
 {
+	if (nic->remote)
+		return nic_remote_number(nic, NIC_CALL_PTAG_DESTROY, ptag);
 	if (ptag == 0 || ptag >= NIC_MAX_PTAG || nic->ptag_use[ptag] == 0)
 		return NIC_PTAG;
 	if (nic->ptag_use[ptag] > 1)
@@ -80,6 +87,8 @@ int nic_mem_register(struct nic *nic, uint64_t addr, uint64_t len, const struct 
 	struct nic_mmt_entry *e;
 	uint32_t index;
 
+	if (nic->remote)
+		return nic_remote_register(nic, addr, len, attr, out);
 	if (addr == 0 || len == 0 || addr + len < addr)
 		return NIC_PARAMETER;
 	e = free_entry(nic, &index);
@@ -113,6 +122,8 @@ int nic_mem_deregister(struct nic *nic, uint64_t addr, uint32_t handle)
 {
 	struct nic_mmt_entry *e = own_entry(nic, addr, handle);
 
+	if (nic->remote)
+		return nic_remote_region(nic, NIC_CALL_DEREGISTER, addr, handle, &(struct nic_mem_attr){ 0 });
 	if (!e)
 		return NIC_PARAMETER;
 	nic_store_release(&e->handle, 0); /* M1 */
@@ -125,6 +136,8 @@ int nic_mem_query(struct nic *nic, uint64_t addr, uint32_t handle, struct nic_me
 {
 	const struct nic_mmt_entry *e = own_entry(nic, addr, handle);
 
+	if (nic->remote)
+		return nic_remote_region((struct nic *)nic, NIC_CALL_MEM_QUERY, addr, handle, out);
 	if (!e)
 		return NIC_PARAMETER;
 	out->ptag = nic_load_relaxed(&e->ptag); /* own table */
@@ -136,6 +149,8 @@ int nic_mem_set(struct nic *nic, uint64_t addr, uint32_t handle, const struct ni
 {
 	struct nic_mmt_entry *e = own_entry(nic, addr, handle);
 
+	if (nic->remote)
+		return nic_remote_region(nic, NIC_CALL_MEM_SET, addr, handle, &(struct nic_mem_attr){ attr->ptag, attr->flags });
 	if (!e)
 		return NIC_PARAMETER;
 	if (!nic_ptag_get(nic, attr->ptag))

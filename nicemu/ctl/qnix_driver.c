@@ -15,6 +15,7 @@
 
 #include "nicemu/ctl/group.h"
 #include "nicemu/ctl/qnix.h"
+#include "nicemu/engine/remote.h"
 #include "nicemu/util/log.h"
 
 enum { RETELL = 4096 }; /* looks between two New_Process to a NIC that has not answered */
@@ -119,6 +120,8 @@ int nic_process_name(struct nic *nic, int32_t ai, int32_t pi, uint32_t group, ui
 	struct qnix *q = nic->qnix;
 	struct qnix_name name = { ai, pi };
 
+	if (nic->remote)
+		return nic_remote_name(nic, ai, pi, group, size);
 	if (!q)
 		return NIC_STATE;
 	if (ai == QNIX_PORT || ai == 0 || size == 0 || size > NIC_MAX_SLOTS)
@@ -136,6 +139,8 @@ int nic_process_named(struct nic *nic)
 	struct qnix *q = nic->qnix;
 	struct nic_group *g;
 
+	if (nic->remote)
+		return nic_remote_number(nic, NIC_CALL_NAMED, 0);
 	if (!q)
 		return NIC_STATE;
 	if (q->registration.refused)

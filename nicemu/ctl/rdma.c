@@ -250,10 +250,10 @@ static uint32_t move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_l
 	if (!n)
 		return NIC_ST_PROTECTION;
 	if (w->op == NIC_CTL_RDMA_READ) {
-		r = nic_dma_read(link, local, n, remote, len);
+		r = nic_dma_read(nic, link, local, n, remote, len);
 		nic_count(nic, bytes_read, r == NIC_DMA_OK ? len : 0);
 	} else {
-		r = nic_dma_write(link, local, n, remote, len);
+		r = nic_dma_write(nic, link, local, n, remote, len);
 		nic_count(nic, bytes_write, r == NIC_DMA_OK ? len : 0);
 	}
 	return r == NIC_DMA_OK ? 0 : r == NIC_DMA_FAULT ? NIC_ST_RDMA_PROT : NIC_ST_TRANSPORT;
@@ -462,7 +462,7 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		return;
 	}
 	for (unsigned i = 0; i < n; i++) {
-		nic_copy(to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
+		nic_host_write(nic, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
 		at += to[i].iov_len;
 	}
 	e->done += len;
@@ -599,7 +599,7 @@ nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_
 		nic_count(nic, protection_errors, 1);
 		return false;
 	}
-	nic_copy(nic_host(addr), nic_buffer(nic, index), len);
+	nic_host_write(nic, addr, nic_buffer(nic, index), len);
 	return true;
 }
 
@@ -648,7 +648,7 @@ static nic_noinline void serve_half(struct nic *nic, struct nic_link *link, cons
 	if (!nic_claim_take(claim, f->id, 0)) /* taken back */
 		return;
 	done = link->cma && nic_remote_check(nic->slot, f->vi, f->addr, f->len, f->handle, read ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE) &&
-	       (read ? nic_dma_write(link, &local, 1, f->peer, f->len) : nic_dma_read(link, &local, 1, f->peer, f->len)) == NIC_DMA_OK;
+	       (read ? nic_dma_write(nic, link, &local, 1, f->peer, f->len) : nic_dma_read(nic, link, &local, 1, f->peer, f->len)) == NIC_DMA_OK;
 	nic_claim_tell(claim, done ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
 	nic_count(nic, bytes_helped, done ? f->len : 0);
 }
@@ -682,7 +682,7 @@ static int serve_part(struct nic *nic, struct nic_link *link, struct nic_favour 
 		served(nic, link);
 		return 1;
 	}
-	nic_copy(nic_buffer(nic, index), nic_host(f->addr + from), len);
+	nic_host_read(nic, nic_buffer(nic, index), f->addr + from, len);
 	put_part(nic, link, p, f, index, len | (from + len < f->len ? NIC_PF_MORE : 0), 0);
 	link->balance--;
 	f->parts++;

@@ -178,23 +178,23 @@ static nic_noinline unsigned pieces(const struct nic_rxe *e, uint32_t from, uint
 	return n;
 }
 
-static nic_noinline void scatter_many(const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
+static nic_noinline void scatter_many(struct nic *nic, const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
 {
 	struct iovec to[NIC_DESC_SEGS_MAX];
 	unsigned n = pieces(e, from, len, to);
 
 	for (unsigned i = 0; i < n; i++) {
-		nic_copy(to[i].iov_base, data, to[i].iov_len);
+		nic_host_write(nic, (uintptr_t)to[i].iov_base, data, to[i].iov_len);
 		data += to[i].iov_len;
 	}
 }
 
-static void scatter(const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
+static void scatter(struct nic *nic, const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
 {
 	if (nic_likely(e->nseg <= 1))
-		nic_copy((uint8_t *)nic_host(e->addr) + from, data, len);
+		nic_host_write(nic, e->addr + from, data, len);
 	else
-		scatter_many(e, from, data, len);
+		scatter_many(nic, e, from, data, len);
 }
 
 /* The receive for this message, or NULL when it was rejected. */
@@ -239,11 +239,11 @@ static inline void collect(const struct nic_link *link, const struct nic_packet 
 }
 
 /* The receive takes its buffer from the NIC's pool. */
-static void name_buffer(const struct nic_rxe *e, const uint8_t *data, uint32_t len)
+static void name_buffer(const struct nic *nic, const struct nic_rxe *e, const uint8_t *data, uint32_t len)
 {
 	struct nic_desc *desc = nic_host(e->desc);
 
-	desc->seg[1].addr = (uintptr_t)data;
+	desc->seg[1].addr = nic_host_bus(nic, data);
 	desc->seg[1].handle = NIC_POOL_HANDLE;
 	desc->seg[1].length = len;
 }
@@ -256,7 +256,7 @@ static void into_buffer(struct nic *nic, const struct nic_rxe *e, const uint8_t 
 	if (!nic_buffer_take(nic, &index))
 		return;
 	nic_copy(nic_buffer(nic, index), data, len);
-	name_buffer(e, nic_buffer(nic, index), len);
+	name_buffer(nic, e, nic_buffer(nic, index), len);
 }
 
 static void deliver_inline(struct nic *nic, const struct arrival *a)
@@ -276,7 +276,7 @@ static void deliver_inline(struct nic *nic, const struct arrival *a)
 	if (pool)
 		into_buffer(nic, e, data, a->len);
 	else
-		scatter(e, 0, data, a->len);
+		scatter(nic, e, 0, data, a->len);
 	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE) | (pool ? NIC_ST_POOL : 0), a->len, a->imm);
 	if (nic_unlikely(a->flags & NIC_PF_ACK))
 		acknowledge(nic, a);
@@ -294,9 +294,9 @@ static bool deliver_buffer(struct nic *nic, const struct arrival *a, uint32_t in
 	if (nic_unlikely(!e))
 		return false;
 	if (a->len <= e->room - done && done <= e->room) {
-		scatter(e, done, data, a->len);
+		scatter(nic, e, done, data, a->len);
 	} else if ((e->control & NIC_CTL_POOL) && done == 0 && !(a->flags & NIC_PF_MORE)) {
-		name_buffer(e, data, a->len);
+		name_buffer(nic, e, data, a->len);
 		taken = true;
 	} else {
 		too_long(nic, a);
@@ -340,7 +340,7 @@ static nic_noinline void deliver_pull(struct nic *nic, const struct arrival *a)
 	for (uint32_t i = 0; i < nruns; i++) {
 		unsigned n = pieces(e, at, run[i].len, to);
 
-		if (run[i].len && nic_dma_read(a->link, to, n, run[i].addr, run[i].len) != NIC_DMA_OK) {
+		if (run[i].len && nic_dma_read(nic, a->link, to, n, run[i].addr, run[i].len) != NIC_DMA_OK) {
 			pop(nic, a->vi, a->ctx, NIC_ST_TRANSPORT | NIC_ST_OP_RECEIVE, 0, 0);
 			/* An unreliable VI stays up for now; when the peer is dead, the watch says so. */
 			reject(nic, a, NIC_ST_TRANSPORT, a->ctx->reliability == NIC_UNRELIABLE ? NIC_EV_NONE : (int)NIC_EV_CONN_LOST);
@@ -556,7 +556,7 @@ bool nic_rx_ready(struct nic *nic, uint32_t vi, uint32_t len, bool pooled)
 /* Into the receive at the head. */
 void nic_rx_scatter(struct nic *nic, uint32_t vi, uint32_t from, const uint8_t *data, uint32_t len)
 {
-	scatter(rx_head(nic, vi, nic_vi(nic, vi)), from, data, len);
+	scatter(nic, rx_head(nic, vi, nic_vi(nic, vi)), from, data, len);
 }
 
 /* The receive at the head is complete; buffer: pool buffer that has the message, or UINT32_MAX. */
@@ -568,7 +568,7 @@ void nic_rx_done(struct nic *nic, uint32_t vi, uint32_t flags, uint32_t len, uin
 	if (buffer != UINT32_MAX) {
 		struct nic_desc *desc = nic_host(rx_head(nic, vi, a.ctx)->desc);
 
-		desc->seg[1].addr = (uintptr_t)nic_buffer(nic, buffer);
+		desc->seg[1].addr = nic_host_bus(nic, nic_buffer(nic, buffer));
 		desc->seg[1].handle = NIC_POOL_HANDLE;
 		desc->seg[1].length = len;
 		pool = NIC_ST_POOL;
@@ -591,7 +591,7 @@ static inline bool cut(struct nic *nic, const struct nic_link *link, const struc
 	                 (len_flags & (NIC_PF_ACK | NIC_PF_MORE)) || ctx->rx_head == ctx->rx_tail || ctx->rx_bad || e->nseg != 1 ||
 	                 len > NIC_PAYLOAD || len > e->room))
 		return false;
-	nic_copy_short(nic_host(e->addr), p->data, len);
+	nic_host_write_short(nic, e->addr, p->data, len);
 	pop(nic, vi, ctx, NIC_ST_OP_RECEIVE | (len_flags & NIC_PF_IMM ? NIC_ST_IMMEDIATE : 0), len, p->imm);
 	return true;
 }

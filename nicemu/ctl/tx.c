@@ -15,7 +15,7 @@ enum { PATIENCE = 64 };
 
 static nic_cold void release_buffer(struct nic *nic, const struct nic_desc *desc)
 {
-	uint64_t off = desc->seg[0].addr - (uintptr_t)nic->map->buffer;
+	uint64_t off = desc->seg[0].addr - nic_host_pool(nic);
 
 	if (desc->nseg == 1 && off < sizeof(nic->map->buffer))
 		nic_buffer_give(nic, off / NIC_BUFFER_SIZE);
@@ -83,7 +83,7 @@ static uint32_t check(const struct nic_vi_ctx *ctx, struct nic_desc *desc, struc
 
 static uint32_t check_pool(const struct nic *nic, const struct nic_seg *seg)
 {
-	uint64_t off = seg->addr - (uintptr_t)nic->map->buffer;
+	uint64_t off = seg->addr - nic_host_pool(nic);
 
 	if (seg->handle != NIC_POOL_HANDLE || off >= sizeof(nic->map->buffer) || off % NIC_BUFFER_SIZE + seg->length > NIC_BUFFER_SIZE)
 		return NIC_ST_PROTECTION;
@@ -107,7 +107,7 @@ static bool gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct w
 		p = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], from, part);
 		if (nic_unlikely(!p))
 			return false;
-		nic_copy(to + at, p, part);
+		nic_host_read(nic, to + at, (uintptr_t)p, part);
 		at += part;
 		from = 0;
 	}
@@ -221,6 +221,7 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 {
 	uint32_t flags = message_flags(ctx, w), cells = nic_packet_cells(w->total);
 	struct nic_packet *p = room_for(nic, ctx, link, cells);
+	uint8_t copy[NIC_PAYLOAD_MAX];
 	struct filling f;
 
 	if (nic_unlikely(!p))
@@ -231,7 +232,7 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 
 		if (nic_unlikely(!from && w->seg[i].length))
 			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-		fill(&f, from, w->seg[i].length);
+		fill(&f, nic_host_view(nic, (uintptr_t)from, w->seg[i].length, copy), w->seg[i].length);
 	}
 	head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
 	nic_count(nic, packets_sent, 1);
@@ -243,7 +244,7 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 /* The consumer's buffer changes hands: no copy. */
 static enum step send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
-	uint64_t off = w->seg[0].addr - (uintptr_t)nic->map->buffer;
+	uint64_t off = w->seg[0].addr - nic_host_pool(nic);
 	uint32_t flags = message_flags(ctx, w);
 	struct nic_packet *p = room(nic, ctx, link);
 
@@ -364,6 +365,7 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 	const struct nic_seg *seg = &desc->seg[0];
 	uint32_t len = seg->length, control = desc->control, flags = control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0;
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint8_t copy[NIC_PAYLOAD];
 	struct nic_packet *p;
 	const void *from;
 
@@ -378,11 +380,11 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 		p = room(nic, ctx, link);
 		if (nic_unlikely(!p))
 			return false;
-		nic_copy_short(p->data, from, len);
+		nic_copy_short(p->data, nic_host_view(nic, (uintptr_t)from, len, copy), len);
 		head(p, ctx, NIC_OP_SEND, len | flags, desc->imm);
 		nic_count(nic, bytes_inline, len);
 	} else {
-		uint64_t off = seg->addr - (uintptr_t)nic->map->buffer;
+		uint64_t off = seg->addr - nic_host_pool(nic);
 
 		if (!(control & NIC_CTL_POOL) || check_pool(nic, seg))
 			return false;

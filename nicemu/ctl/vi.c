@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/remote.h"
 
 void nic_event(struct nic *nic, enum nic_event_code code, uint64_t vi_cookie, uint64_t desc, uint32_t op)
 {
@@ -44,6 +45,8 @@ int nic_vi_query(const struct nic *nic, uint32_t vi, enum nic_vi_state *state, s
 {
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 
+	if (nic->remote)
+		return nic_remote_vi_query(nic, vi, state, attr);
 	if (state)
 		*state = nic_vi_state(ctx);
 	if (attr)
@@ -56,6 +59,8 @@ int nic_vi_set(struct nic *nic, uint32_t vi, const struct nic_vi_attr *attr)
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	int err = check_attr(attr);
 
+	if (nic->remote)
+		return nic_remote_vi_set(nic, vi, attr);
 	if (nic_vi_state(ctx) != NIC_VI_IDLE)
 		return NIC_STATE;
 	if (err)
@@ -90,6 +95,8 @@ int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out
 	int err = check_attr(&args->attr), vi;
 	struct nic_vi_ctx *ctx;
 
+	if (nic->remote)
+		return nic_remote_vi_create(nic, args, out);
 	if (err)
 		return err;
 	if (!args->cookie || (args->cookie & 1))
@@ -120,6 +127,8 @@ int nic_vi_destroy(struct nic *nic, uint32_t vi)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 
+	if (nic->remote)
+		return nic_remote_vi_destroy(nic, vi);
 	if (nic_vi_state(ctx) != NIC_VI_IDLE)
 		return NIC_STATE;
 	nic_ptag_put(nic, ctx->ptag);
@@ -227,6 +236,8 @@ int nic_disconnect(struct nic *nic, uint32_t vi)
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t state = nic_vi_state(ctx);
 
+	if (nic->remote)
+		return nic_remote_disconnect(nic, vi);
 	if (state == NIC_VI_FREE)
 		return NIC_PARAMETER;
 	nic_conn_withdraw(nic, vi);
@@ -244,6 +255,8 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot)
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	const struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 
+	if (nic->remote)
+		return nic_remote_vi_peer((struct nic *)nic, vi, pid, slot);
 	if (nic_vi_state(ctx) != NIC_VI_CONNECTED || !link)
 		return NIC_STATE;
 	*pid = link->pid;

@@ -52,7 +52,7 @@ struct nic_card {
 	uint8_t *window;
 	struct kept *kept; /* parts of it that are the process's own by now; ascending */
 	pthread_mutex_t lock;
-	_Atomic bool own[NIC_MAX_SLOTS]; /* slots held through this descriptor: its locks do not conflict with themselves */
+	_Atomic bool own[NIC_MAX_SLOTS + 1]; /* slots held through this descriptor: its locks do not conflict with themselves */
 };
 
 static pthread_mutex_t cards_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -727,6 +727,11 @@ bool nic_card_keep_pages(struct nic_card *card, void *p, size_t len)
 	return false;
 }
 
+bool nic_card_view(struct nic_card *card, const void *p, size_t len, void *at)
+{
+	return mmap(at, len, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, card->fd, (const char *)p - (const char *)card->map) == at;
+}
+
 void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len)
 {
 	if (pwrite(card->fd, from, len, (const char *)p - (const char *)card->map) != (ssize_t)len)
@@ -827,6 +832,7 @@ static void copy_slot(struct nic_card_map *map, uint32_t i, struct nic_slot_info
 	out->slot = i;
 	out->pid = nic_load_relaxed(&slot->pid); /* a picture of a running job: any recent value will do, here and below */
 	memcpy(out->command, slot->command, sizeof(out->command) - 1);
+	out->daemon = nic_load_relaxed(&slot->served) ? nic_load_relaxed(&map->hdr.daemon.pid) : 0;
 	for (uint32_t w = 0; w < NIC_MAX_SLOTS / 64; w++)
 		out->links += __builtin_popcountll(nic_load_relaxed(&slot->linked[w]));
 	for (uint32_t v = 0; v < nic_load_acquire(&slot->vis) && v < NIC_VI_TABLE; v++) /* pairs with vi_create */

@@ -35,6 +35,8 @@ void nic_card_lock(struct nic_card *card);
 bool nic_card_trylock(struct nic_card *card);
 void nic_card_unlock(struct nic_card *card);
 
+/* The number of the daemon's life line: after those of the slots. */
+#define NIC_DAEMON_LINE NIC_MAX_SLOTS
 /* A slot's life line: held from registration to the end of the process, whatever ends it. */
 bool nic_card_hold(struct nic_card *card, uint32_t slot);
 void nic_card_drop(struct nic_card *card, uint32_t slot);
@@ -53,6 +55,8 @@ void nic_card_close_pages(struct nic_card *card, void *p, size_t len);
  * that closes it; false: not done, because there are others or no memory.
  */
 bool nic_card_keep_pages(struct nic_card *card, void *p, size_t len);
+/* Shows whole pages of the card, [p, p + len), at another address, too, in place of what is there; for reading. */
+bool nic_card_view(struct nic_card *card, const void *p, size_t len, void *at);
 /* Writes a word of another slot on the control path, mapped writable or not. */
 void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_t len);
 

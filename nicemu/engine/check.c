@@ -233,8 +233,8 @@ static void peer_attach(struct nic_check *row, const struct bench *b)
 	if (works && !off)
 		say(row, true, "large messages and RDMA are copied once, between the processes");
 	else
-		say(row, false, "%s: large messages and RDMA go through buffers of the card, which is two copies",
-		    works ? off : strerror(errno));
+		say(row, false, "%s: large messages and RDMA go through buffers of the card, which is two copies%s",
+		    works ? off : strerror(errno), works ? "" : "; engine daemon does not work");
 }
 
 static int open_again(const char *process, int fd)

@@ -17,7 +17,7 @@ enum nic_dma { NIC_DMA_OK, NIC_DMA_FAULT /* an address is not mapped */, NIC_DMA
 /* Tries once whether the peer's memory can be reached; sets link->cma. */
 void nic_dma_probe(struct nic *nic, struct nic_link *link);
 /* Copies len bytes between local pieces and one range of the peer. */
-enum nic_dma nic_dma_read(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
+enum nic_dma nic_dma_read(struct nic *nic, struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
 /* Is that range of the peer in the card, and so a plain copy away?  Then no right to reach the peer's memory is needed. */
 bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
 /*
@@ -25,6 +25,8 @@ bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
  * copy, or until the peer runs again; for when a descriptor is flushed, never on the way of data.
  */
 void nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim);
-enum nic_dma nic_dma_write(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
+/* The peer's range as this process sees it, when it lies in the card; NULL otherwise. */
+uint8_t *nic_dma_in_card(struct nic_link *link, uint64_t remote, size_t len);
+enum nic_dma nic_dma_write(struct nic *nic, struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);
 
 #endif

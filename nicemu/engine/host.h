@@ -1,7 +1,8 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The NIC's way to the memory of the process it works for: bus addresses are that process's virtual addresses.  Here the
- * control program runs in that process; an engine that runs it elsewhere changes these two and nothing else.
+ * The NIC's way to the memory of the process it works for: bus addresses are that process's virtual addresses.  What works
+ * for one process runs in it, and these are plain accesses; NIC_ELSEWHERE is for the control program of the daemon, which works for
+ * many, and gets there by DMA (dma_elsewhere.c).  Nothing else differs between the two.
  */
 #ifndef NIC_ENGINE_HOST_H
 #define NIC_ENGINE_HOST_H
@@ -9,6 +10,23 @@
 #include "nicemu/util/copy.h"
 
 struct nic;
+
+#ifdef NIC_ELSEWHERE
+
+void nic_host_read(struct nic *nic, void *to, uint64_t bus, size_t len);
+void nic_host_write(struct nic *nic, uint64_t bus, const void *from, size_t len);
+/* Where the control program sees the range: perhaps in `copy`. */
+const void *nic_host_view(struct nic *nic, uint64_t bus, size_t len, void *copy);
+/* Bus address of the pool, and of something in it. */
+uint64_t nic_host_pool(const struct nic *nic);
+uint64_t nic_host_bus(const struct nic *nic, const void *in_card);
+
+static inline void nic_host_write_short(struct nic *nic, uint64_t bus, const void *from, size_t len)
+{
+	nic_host_write(nic, bus, from, len);
+}
+
+#else
 
 static inline void nic_host_read(const struct nic *nic, void *to, uint64_t bus, size_t len)
 {
@@ -21,5 +39,29 @@ static inline void nic_host_write(const struct nic *nic, uint64_t bus, const voi
 	(void)nic;
 	nic_copy((void *)(uintptr_t)bus, from, len);
 }
+
+static inline void nic_host_write_short(const struct nic *nic, uint64_t bus, const void *from, size_t len)
+{
+	(void)nic;
+	nic_copy_short((void *)(uintptr_t)bus, from, len);
+}
+
+static inline const void *nic_host_view(const struct nic *nic, uint64_t bus, size_t len, void *copy)
+{
+	(void)nic;
+	(void)len;
+	(void)copy;
+	return (const void *)(uintptr_t)bus;
+}
+
+static inline uint64_t nic_host_bus(const struct nic *nic, const void *in_card)
+{
+	(void)nic;
+	return (uintptr_t)in_card;
+}
+
+#define nic_host_pool(nic) ((uint64_t)(uintptr_t)(nic)->map->buffer)
+
+#endif
 
 #endif

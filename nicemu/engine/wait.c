@@ -45,6 +45,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
 #include "nicemu/engine/cores.h"
+#include "nicemu/engine/remote.h"
 
 enum mode { MODE_AUTO, MODE_SPIN, MODE_YIELD, MODE_SLEEP };
 
@@ -107,7 +108,7 @@ static void publish_cpus(struct nic *nic, uint64_t cpus[NIC_CPU_WORDS])
 {
 	nic_cores_allowed(cpus);
 	for (int i = 0; i < NIC_CPU_WORDS; i++)
-		nic_store_relaxed(&nic->slot->cpus[i], cpus[i]); /* an estimate may mix two sets */
+		nic_store_relaxed(&nic_own_slot(nic)->cpus[i], cpus[i]); /* an estimate may mix two sets */
 }
 
 static uint8_t mode_of(const char *word)
@@ -127,6 +128,8 @@ void nic_wait_open(struct nic *nic)
 	double quota = nic_cores_quota();
 
 	w->mode = mode_of(nic_param_str("wait"));
+	if (w->mode == MODE_AUTO && nic->engine->elsewhere)
+		w->mode = MODE_SLEEP; /* the NIC needs a core, too */
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
 }
@@ -351,7 +354,7 @@ static void catch_up(struct nic *nic)
 
 static bool arrived(const struct nic *nic)
 {
-	if (nic->news)
+	if (nic->news || (nic->remote && nic_remote_arrived(nic)))
 		return true;
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		if (nic_link_peek(nic->active[i]))

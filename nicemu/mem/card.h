@@ -17,6 +17,7 @@
 #include "nicemu/mem/claim.h"
 #include "nicemu/mem/conn.h"
 #include "nicemu/mem/mmt.h"
+#include "nicemu/mem/port.h"
 #include "nicemu/mem/qnix.h"
 #include "nicemu/mem/slot.h"
 #include "nicemu/mem/vi.h"
@@ -24,7 +25,7 @@
 
 #define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
 enum {
-	NIC_CARD_VERSION = 2,
+	NIC_CARD_VERSION = 3,
 	NIC_POOL_BUFFERS = 128 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
@@ -51,6 +52,8 @@ struct nic_slot {
 	_Atomic uint32_t fenced;             /* 1: the owner's threads take part in the barrier of a sleeper (engine/wait.c) */
 	_Atomic uint64_t cpus[NIC_CPU_WORDS]; /* processors that the owner may use; all 0: not known */
 	char arch[16];
+	uint32_t elsewhere;                  /* 1: a daemon is to run it; constant during an epoch */
+	_Atomic uint32_t served;             /* life of the daemon that runs it; 0: none yet, or none any more; NIC_NOT_SERVED */
 
 	/* bit per slot; the owner writes */
 	_Alignas(64) _Atomic uint64_t linked[NIC_MAX_SLOTS / 64]; /* holds a link with it: its slot must not be given away */
@@ -78,6 +81,17 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_txe txq[NIC_VI_TABLE][NIC_TXQ];
 	_Alignas(NIC_PAGE) struct nic_rxe rxq[NIC_VI_TABLE][NIC_RXQ];
 	_Alignas(NIC_PAGE) struct qnix_slot qnix;
+	_Alignas(NIC_PAGE) struct nic_port port; /* the owner, and the daemon */
+};
+
+enum { NIC_NOT_SERVED = 0x7FFFFFFF }; /* the daemon cannot reach the memory of the process */
+
+/* The process that runs the slots of those with engine daemon. */
+struct nic_daemon {
+	_Alignas(64) _Atomic uint32_t life; /* counts daemons; the last one lives while its line is held */
+	_Atomic int32_t pid;
+	_Alignas(64) _Atomic uint32_t asleep; /* as a slot's bell: the daemon sets 1, anybody 0 */
+	_Atomic uint32_t deaf;                /* always 0: the bell that its NICs have for each other */
 };
 
 /* The free part of the pool: taken and returned in batches under the card lock. */
@@ -112,6 +126,7 @@ struct nic_card_hdr {
 	_Alignas(64) _Atomic uint32_t nic_epoch;  /* counts the times a NIC has opened a link for system messages */
 	_Alignas(64) _Atomic uint32_t used;       /* slots ever used: scans stop here */
 	_Atomic uint32_t population;              /* counts the slots that come and go */
+	struct nic_daemon daemon;
 };
 
 struct nic_card_map {
@@ -135,7 +150,7 @@ static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
 		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, claims), offsetof(struct nic_slot, txq),
-		offsetof(struct nic_slot, qnix), sizeof(struct qnix_slot),
+		offsetof(struct nic_slot, qnix), sizeof(struct qnix_slot), sizeof(struct nic_port),
 		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, heap), offsetof(struct nic_card_map, buffer),
 		NIC_HEAP_SIZE, NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS, NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
 	uint64_t h = 14695981039346656037ull;

@@ -24,7 +24,7 @@ void nic_counters_init(struct nic_slot *slot)
 
 uint64_t *nic_counter_add(struct nic *nic, const char *name, const char *help)
 {
-	struct nic_slot *slot = nic->slot;
+	struct nic_slot *slot = nic_own_slot(nic);
 	uint32_t n = nic_load_relaxed(&slot->ncounters); /* own word */
 
 	for (uint32_t i = 0; i < n; i++)
@@ -40,8 +40,10 @@ uint64_t *nic_counter_add(struct nic *nic, const char *name, const char *help)
 
 const uint64_t *nic_counter_at(const struct nic *nic, uint32_t i, const struct nic_counter **row)
 {
-	if (i >= nic_load_relaxed(&nic->slot->ncounters)) /* own word */
+	struct nic_slot *slot = nic_own_slot(nic);
+
+	if (i >= nic_load_relaxed(&slot->ncounters)) /* own word */
 		return NULL;
-	*row = &nic->slot->counter_row[i];
-	return &nic->slot->counter[i];
+	*row = &slot->counter_row[i];
+	return &slot->counter[i];
 }

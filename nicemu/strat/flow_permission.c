@@ -23,7 +23,7 @@ static uint32_t lay_ready(struct nic *nic, uint32_t vi, struct nic_desc *desc)
 	if (!nic->stage || desc->length > NIC_BUFFER_SIZE)
 		return 0;
 	if (desc->control & NIC_CTL_POOL) {
-		uint64_t off = desc->seg[0].addr - (uintptr_t)nic->map->buffer; /* checked before: it lies in one buffer */
+		uint64_t off = desc->seg[0].addr - nic_host_pool(nic); /* checked before: it lies in one buffer */
 
 		return QNIX_STAGED(off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
 	}

@@ -9,7 +9,7 @@
 /* Not a region of this process: the pool, which is everybody's, or nothing. */
 static nic_noinline bool in_pool(const struct nic *nic, uint64_t addr, uint64_t len, uint32_t handle)
 {
-	uint64_t off = addr - (uintptr_t)nic->map->buffer;
+	uint64_t off = addr - nic_host_pool(nic);
 
 	return handle == NIC_POOL_HANDLE && off < sizeof(nic->map->buffer) && len <= sizeof(nic->map->buffer) - off;
 }

@@ -13,7 +13,7 @@
 #define QNIX_VERSION "unknown"
 #endif
 
-static const struct tool_command *const commands[] = { &tool_info, &tool_check, &tool_stat };
+static const struct tool_command *const commands[] = { &tool_info, &tool_check, &tool_stat, &tool_nic };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static int usage(FILE *to, int status)

@@ -52,7 +52,7 @@ static int add_slot(void *arg, const struct nic_slot_info *info)
 	}
 	card->slot = slot;
 	slot += card->nslots++;
-	*slot = (struct sample_slot){ .slot = info->slot, .pid = info->pid, .links = info->links, .vis = info->vis };
+	*slot = (struct sample_slot){ .slot = info->slot, .pid = info->pid, .daemon = info->daemon, .links = info->links, .vis = info->vis };
 	memcpy(slot->command, info->command, sizeof(slot->command));
 	for (uint32_t i = 0; i < info->ncounters; i++) {
 		int row = row_of(sample, info->row[i].name);

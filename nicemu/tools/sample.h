@@ -12,7 +12,7 @@ enum { SAMPLE_ROWS = 256 };
 
 struct sample_slot {
 	uint32_t slot, links, vis;
-	int pid;
+	int pid, daemon;
 	char command[32];
 	uint64_t value[SAMPLE_ROWS]; /* by row; 0 where the process does not count that */
 };

@@ -180,8 +180,11 @@ static void text_card(struct view *v)
 	int fit = (tool_width() - v->names) / CELL - (v->before ? 2 : 1);
 	uint32_t step = fit < 1 ? 1 : (uint32_t)fit;
 
-	printf("card %s, identity %016" PRIx64 ", %" PRIu32 " process%s%s\n\n", v->card->info.device, v->card->info.card, v->card->nslots,
-	       v->card->nslots == 1 ? "" : "es", v->before ? ", per second" : "");
+	printf("card %s, identity %016" PRIx64 ", %" PRIu32 " process%s", v->card->info.device, v->card->info.card, v->card->nslots,
+	       v->card->nslots == 1 ? "" : "es");
+	if (v->card->nslots && v->card->slot[0].daemon)
+		printf(", run by daemon %d", v->card->slot[0].daemon);
+	printf("%s\n\n", v->before ? ", per second" : "");
 	for (v->from = 0; v->from < v->card->nslots; v->from = v->to) {
 		v->to = v->from + step < v->card->nslots ? v->from + step : v->card->nslots;
 		v->last = v->to == v->card->nslots;
@@ -213,7 +216,7 @@ static void json_share(double x)
 
 static void json_slot(const struct sample *s, const struct sample_slot *slot)
 {
-	printf("{\"slot\": %" PRIu32 ", \"pid\": %d, \"command\": ", slot->slot, slot->pid);
+	printf("{\"slot\": %" PRIu32 ", \"pid\": %d, \"daemon\": %d, \"command\": ", slot->slot, slot->pid, slot->daemon);
 	tool_json_string(slot->command);
 	printf(", \"links\": %" PRIu32 ", \"vis\": %" PRIu32 ", \"counters\": {", slot->links, slot->vis);
 	for (uint32_t r = 0; r < s->nrows; r++)

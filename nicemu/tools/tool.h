@@ -37,7 +37,7 @@ struct tool_command {
 	int (*run)(const struct tool_args *args);
 };
 
-extern const struct tool_command tool_info, tool_check, tool_stat;
+extern const struct tool_command tool_info, tool_check, tool_stat, tool_nic;
 
 /* ---- options.c --------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A NIC that runs beside its host (engine thread): barriers and broadcasts of three slots are over although nobody polls; with
+ * A NIC that runs beside its host (engines thread and daemon): barriers and broadcasts of three slots are over although nobody polls; with
  * engine inline they are not, which shows that the test would notice.
  */
 #include <stdatomic.h>
@@ -66,7 +66,7 @@ static void open_all(const char *arch, const char *engine)
 		nic_query(locked(&m[i]), &attr);
 		leave(&m[i], false);
 		m[i].slot = attr.slot;
-		CHECK_EQ(attr.beside, strcmp(engine, "inline") != 0);
+		CHECK_EQ(attr.beside, strcmp(engine, "thread") == 0);
 		CHECK(!strcmp(attr.engine, engine));
 	}
 }
@@ -160,9 +160,9 @@ static void broadcasts(int times)
 	}
 }
 
-static void nobody_polls(const char *arch)
+static void nobody_polls(const char *arch, const char *engine)
 {
-	open_all(arch, "thread");
+	open_all(arch, engine);
 	join_all();
 	barriers(5);
 	broadcasts(6);
@@ -171,12 +171,94 @@ static void nobody_polls(const char *arch)
 
 static void direct_goes_on(void)
 {
-	nobody_polls("direct");
+	nobody_polls("direct", "thread");
 }
 
 static void qnix_goes_on(void)
 {
-	nobody_polls("qnix");
+	nobody_polls("qnix", "thread");
+}
+
+static void direct_daemon_goes_on(void)
+{
+	nobody_polls("direct", "daemon");
+}
+
+static void qnix_daemon_goes_on(void)
+{
+	nobody_polls("qnix", "daemon");
+}
+
+/* ---- the daemon -------------------------------------------------------------------------------------------------- */
+
+struct found {
+	int cards, daemon;
+};
+
+static int look_slot(void *arg, const struct nic_slot_info *info)
+{
+	struct found *f = arg;
+
+	f->daemon = info->daemon ? info->daemon : f->daemon;
+	return 0;
+}
+
+static int look(void *arg, const struct nic_card_info *info)
+{
+	struct found *f = arg;
+
+	if (strcmp(info->device, device) == 0) {
+		f->cards++;
+		nic_card_slots(info, look_slot, f);
+	}
+	return 0;
+}
+
+static struct found find(void)
+{
+	struct found f = { 0, 0 };
+
+	nic_cards(look, &f);
+	return f;
+}
+
+/* One for all; gone after the last, and with it the card. */
+static void one_daemon(void)
+{
+	struct nic *inline_nic = NULL;
+	struct found f;
+	int first;
+
+	open_all("direct", "daemon");
+	first = find().daemon;
+	CHECK(first > 0 && first != getpid());
+	nic_param_set("engine", "inline", "test");
+	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &inline_nic), NIC_PARAMETER);
+	CHECK(strstr(nic_last_error(), "daemon") != NULL);
+	close_all();
+	for (int ms = 0; ms < PATIENCE_MS && (f = find()).cards; ms++)
+		usleep(1000);
+	CHECK_EQ(f.cards, 0);
+	open_all("direct", "daemon");
+	CHECK(find().daemon != first);
+	close_all();
+}
+
+/* A command that is not there, or that does no good: a sentence, and no slot is left. */
+static void no_program(void)
+{
+	struct nic *nic = NULL;
+
+	nic_param_set("engine", "daemon", "test");
+	nic_param_set("daemon", "/nowhere/qnix", "test");
+	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &nic), NIC_SYSTEM);
+	CHECK(strstr(nic_last_error(), "/nowhere/qnix") != NULL);
+	nic_param_set("daemon", "/bin/true", "test");
+	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &nic), NIC_SYSTEM);
+	nic_param_set("daemon", "/bin/false", "test");
+	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &nic), NIC_SYSTEM);
+	nic_param_set("daemon", "", "test");
+	CHECK_EQ(find().cards, 0);
 }
 
 /* The same with engine inline: not even the join is over. */
@@ -226,6 +308,10 @@ int main(void)
 	snprintf(device, sizeof(device), "beside-%d", (int)getpid());
 	CASE(direct_goes_on);
 	CASE(qnix_goes_on);
+	CASE(direct_daemon_goes_on);
+	CASE(qnix_daemon_goes_on);
+	CASE(one_daemon);
+	CASE(no_program);
 	CASE(inline_does_not);
 	CASE(needs_a_lock);
 	CASE(stops);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon of a card: runs the NICs of all slots whose processes have none of their own (serve.c), one after the other, and
+ * sleeps under its bell when none has anything to do.  Started by start.c through `qnix nic`.
+ *
+ * Every packet between its slots is published and taken by this one thread, so only what processes say can wake it: they ring after
+ * they have published, with a fence at both ends [B3].  A process that dies rings nothing; a sleep has an end for that.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "nicemu/engine/daemon.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/util/log.h"
+
+enum {
+	US = 1000,
+	ROUNDS = 1024,         /* between two looks at who lives, while something moves */
+	YIELDS = 4,            /* idle rounds before a sleep */
+	SLEEP_WAITS = 200 * US, /* somebody waits for time to pass, */
+	SLEEP_IDLE = 50000 * US, /* or nobody */
+};
+
+struct daemon {
+	struct nic_card *card;
+	struct nic_card_map *map;
+	uint32_t life, population, idle;
+	struct nic_served *slot[NIC_MAX_SLOTS];
+	uint32_t nslots; /* served */
+};
+
+/* ---- slots that come and go -------------------------------------------------------------------------------------- */
+
+static bool wants(const struct daemon *d, uint32_t i)
+{
+	const struct nic_slot *s = &d->map->slot[i];
+
+	/* Acquire: pairs with registration; and with serve.c, which is this thread, or a daemon that is dead. */
+	return !d->slot[i] && nic_load_acquire(&s->state) == NIC_SLOT_LIVE && s->elsewhere && nic_load_acquire(&s->served) == 0 &&
+	       nic_card_held(d->card, i);
+}
+
+static uint32_t used(const struct daemon *d)
+{
+	uint32_t n = nic_load_acquire(&d->map->hdr.used); /* pairs with registration */
+
+	return n < NIC_MAX_SLOTS ? n : NIC_MAX_SLOTS;
+}
+
+static void welcome(struct daemon *d)
+{
+	for (uint32_t i = 0; i < used(d); i++)
+		if (wants(d, i) && nic_serve(d->card, i, d->life, &d->slot[i]) == NIC_OK)
+			d->nslots++;
+}
+
+static void drop(struct daemon *d, uint32_t i)
+{
+	nic_serve_end(d->slot[i], 0);
+	d->slot[i] = NULL;
+	d->nslots--;
+}
+
+static void look_after(struct daemon *d)
+{
+	for (uint32_t i = 0; i < used(d); i++)
+		if (d->slot[i] && !nic_serve_alive(d->slot[i]))
+			drop(d, i);
+	welcome(d);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static enum nic_serving round_of_all(struct daemon *d)
+{
+	enum nic_serving most = NIC_SERVE_IDLE;
+
+	for (uint32_t i = 0; i < used(d); i++) {
+		enum nic_serving it = d->slot[i] ? nic_serve_run(d->slot[i]) : NIC_SERVE_IDLE;
+
+		if (it == NIC_SERVE_OVER) {
+			drop(d, i);
+			it = NIC_SERVE_MOVED;
+		}
+		most = it > most ? it : most;
+	}
+	return most;
+}
+
+static bool wanted(struct daemon *d)
+{
+	for (uint32_t i = 0; i < used(d); i++)
+		if (d->slot[i] ? nic_serve_wanted(d->slot[i]) : wants(d, i))
+			return true;
+	return false;
+}
+
+static void sleep_under_bell(struct daemon *d, long ns)
+{
+	_Atomic uint32_t *asleep = &d->map->hdr.daemon.asleep;
+	struct timespec t = { .tv_nsec = ns };
+
+	nic_store_relaxed(asleep, 1); /* ordered by what follows */
+	atomic_thread_fence(memory_order_seq_cst); /* B3: pairs with the fence in nic_daemon_wake */
+	if (!wanted(d))
+		syscall(SYS_futex, asleep, FUTEX_WAIT, 1, &t, NULL, 0);
+	nic_store_relaxed(asleep, 0); /* who rings now finds this one awake, which looks before it sleeps again */
+}
+
+static void rest(struct daemon *d, enum nic_serving what)
+{
+	if (++d->idle <= YIELDS) {
+		sched_yield();
+		return;
+	}
+	sleep_under_bell(d, what == NIC_SERVE_WAITS ? SLEEP_WAITS : SLEEP_IDLE);
+	look_after(d);
+}
+
+static void run(struct daemon *d)
+{
+	for (uint32_t n = 1; d->nslots; n++) {
+		enum nic_serving what = round_of_all(d);
+
+		if (n % ROUNDS == 0)
+			look_after(d);
+		if (what == NIC_SERVE_MOVED)
+			d->idle = 0;
+		else
+			rest(d, what);
+	}
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+
+static bool begin(struct daemon *d)
+{
+	bool first;
+
+	nic_card_lock(d->card);
+	first = nic_card_hold(d->card, NIC_DAEMON_LINE);
+	if (first) {
+		d->life = (nic_load_relaxed(&d->map->hdr.daemon.life) + 1) % NIC_NOT_SERVED; /* under the card lock */
+		d->life += d->life == 0;
+		nic_store_relaxed(&d->map->hdr.daemon.pid, (int32_t)getpid()); /* published with life */
+		nic_store_relaxed(&d->map->hdr.daemon.asleep, 0);
+		nic_store_release(&d->map->hdr.daemon.life, d->life); /* pairs with the acquire in nic_daemon_lives */
+	}
+	nic_card_unlock(d->card);
+	return first;
+}
+
+/* Under the card lock, under which slots are registered: nobody comes between the look and the end. */
+static bool end(struct daemon *d)
+{
+	bool over;
+
+	nic_card_lock(d->card);
+	over = !wanted(d);
+	if (over)
+		nic_card_drop(d->card, NIC_DAEMON_LINE);
+	nic_card_unlock(d->card);
+	return over;
+}
+
+static int serve_all(struct daemon *d)
+{
+	do {
+		welcome(d);
+		run(d);
+	} while (!end(d));
+	return NIC_OK;
+}
+
+int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+	int err = d ? nic_card_open(device, &d->card) : nic_fail(NIC_RESOURCE, "out of memory");
+
+	if (err) {
+		free(d);
+		return err;
+	}
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	nic_param_set("rdma", "alone", "daemon"); /* both ends are here: nobody else's core would help */
+	d->map = nic_card_map(d->card);
+	if (begin(d)) {
+		ready(arg);
+		serve_all(d);
+	} else {
+		err = NIC_BUSY;
+	}
+	nic_card_close(d->card);
+	free(d);
+	return err;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Engine `daemon`: is there a daemon, waking it, and starting it.
+ *
+ * Nobody is elected: whoever finds the daemon's life line free starts one, and of several the first to take the line stays.  A daemon
+ * gives the line up under the card lock, after a look at all slots; so a slot that is registered before its process looks at
+ * the line is either served or finds the line free.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "nicemu/engine/daemon.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/util/log.h"
+
+enum { TRIES = 3, WAIT_MS = 60000, LOOK_MS = 16 };
+
+extern char **environ;
+
+bool nic_daemon_lives(const struct nic_card *card, uint32_t life)
+{
+	/* Acquire: pairs with the release in daemon.c. */
+	return life && nic_load_acquire(&nic_card_map(card)->hdr.daemon.life) == life && nic_card_held(card, NIC_DAEMON_LINE);
+}
+
+void nic_daemon_wake(struct nic_card_map *map)
+{
+	_Atomic uint32_t *asleep = &map->hdr.daemon.asleep;
+
+	atomic_thread_fence(memory_order_seq_cst); /* B3: pairs with the fence in daemon.c */
+	if (nic_load_relaxed(asleep) && atomic_exchange(asleep, 0)) /* after the fence */
+		syscall(SYS_futex, asleep, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------------- */
+
+/* bin/qnix, of a folder that is one to three above that file. */
+static bool near(const char *file, char out[PATH_MAX])
+{
+	static const char *const up[] = { "../bin/", "../../bin/", "../../../bin/" };
+	char real[PATH_MAX], *end;
+
+	if (!realpath(file, real) || !(end = strrchr(real, '/')))
+		return false;
+	end[1] = 0;
+	for (size_t i = 0; i < sizeof(up) / sizeof(up[0]); i++)
+		if (snprintf(out, PATH_MAX, "%s%sqnix", real, up[i]) < PATH_MAX && access(out, X_OK) == 0)
+			return true;
+	return false;
+}
+
+/* Of this build: beside the library or program that this code is in; else whatever the shell would find. */
+static const char *program(char out[PATH_MAX])
+{
+	Dl_info info;
+
+	if (*nic_param_str("daemon"))
+		return nic_param_str("daemon");
+	if (dladdr((void *)(uintptr_t)program, &info) && info.dli_fname && strchr(info.dli_fname, '/') && near(info.dli_fname, out))
+		return out;
+	return near("/proc/self/exe", out) ? out : "qnix";
+}
+
+/* No signal of this process is blocked or ignored there. */
+static int spawn(const char *path, const char *device, pid_t *pid)
+{
+	char *argv[] = { "qnix", "nic", (char *)(uintptr_t)device, NULL };
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	int err;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	err = posix_spawnp(pid, path, NULL, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	return err;
+}
+
+/* Returns when a daemon has the card's line, this one or another, or when it could not be. */
+static int launch(const char *device)
+{
+	char path[PATH_MAX];
+	const char *file = program(path);
+	int status = 0, err;
+	pid_t pid;
+
+	err = spawn(file, device, &pid);
+	if (err)
+		return nic_fail(NIC_SYSTEM, "engine daemon: cannot run %s: %s; parameter \"daemon\" names the qnix command", file, strerror(err));
+	while ((err = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+		;
+	if (err < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) /* or the program does not wait for its children */
+		return NIC_OK;
+	return nic_fail(NIC_SYSTEM, "engine daemon: \"%s nic %s\" has failed (status %d)", file, device,
+	                WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/* ---- being served ------------------------------------------------------------------------------------------------ */
+
+/* 0: the daemon has died, or is not there in time. */
+static uint32_t await(struct nic_card *card, struct nic_card_map *map, struct nic_slot *slot)
+{
+	struct timespec ms = { .tv_nsec = 1000000 };
+	uint32_t life;
+
+	for (int i = 0; i < WAIT_MS; i++) {
+		life = nic_load_acquire(&slot->served); /* pairs with the release in serve.c */
+		if (life)
+			return life;
+		nic_daemon_wake(map);
+		nanosleep(&ms, NULL);
+		if (i % LOOK_MS == LOOK_MS - 1 && !nic_card_held(card, NIC_DAEMON_LINE))
+			break;
+	}
+	return 0;
+}
+
+int nic_daemon_start(struct nic_card *card, struct nic_card_map *map, struct nic_slot *slot, uint32_t *life)
+{
+	for (int i = 0; i < TRIES; i++) {
+		int err = nic_card_held(card, NIC_DAEMON_LINE) ? NIC_OK : launch(map->hdr.device);
+		uint32_t by;
+
+		if (err)
+			return err;
+		by = await(card, map, slot);
+		if (by == NIC_NOT_SERVED)
+			return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process may not copy from this one (cross-memory attach is denied)");
+		if (by) {
+			*life = by;
+			return NIC_OK;
+		}
+	}
+	return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process of device \"%s\" ends before it serves", map->hdr.device);
+}
