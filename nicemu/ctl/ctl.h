@@ -162,6 +162,7 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc);
 void nic_tx_finish(struct nic *nic, uint32_t vi, struct nic_txe *e, uint32_t status, uint64_t done);
 void nic_tx_gather(struct nic *nic, uint32_t vi, struct nic_desc *desc, uint32_t from, uint32_t len, uint8_t *to);
 int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the send queue; returns descriptors moved */
+int nic_tx_pending(struct nic *nic);                         /* the same for each VI that waits */
 void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error); /* of a descriptor that its peer was asked to help with */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget); /* first: what peek returned */

@@ -236,8 +236,9 @@ static bool tell_left(struct nic *nic, const struct nic_group *g, uint32_t i)
 	struct qnix_group_msg msg = own_entry(nic, g);
 
 	msg.place = g->complete;
-	return i == g->place || m->slot == nic->me || m->left || (!g->listed && !m->known) || tell(nic, m->slot, QNIX_SYS_LEAVE_GROUP, &msg) ||
-	       gone(nic, m->slot);
+	if (i == g->place || m->slot == nic->me || m->left || (!g->listed && !m->known))
+		return true;
+	return tell(nic, m->slot, QNIX_SYS_LEAVE_GROUP, &msg) || gone(nic, m->slot);
 }
 
 static int send_some(struct nic *nic, struct nic_group *g)

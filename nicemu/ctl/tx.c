@@ -552,6 +552,29 @@ int nic_tx_run(struct nic *nic, uint32_t vi, int budget)
 	return moved;
 }
 
+/* Every waiting VI once; those that still have work stay on the list, in their order. */
+int nic_tx_pending(struct nic *nic)
+{
+	uint32_t n = nic->npending, kept = 0;
+	int moved = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t vi = nic->pending[i];
+		struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+		moved += nic_tx_run(nic, vi, NIC_POLL_VI);
+		if (ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || ctx->acks_owed)
+			nic->pending[kept++] = vi;
+		else
+			ctx->pending = 0;
+	}
+	for (uint32_t i = n; i < nic->npending; i++)
+		nic->pending[kept++] = nic->pending[i];
+	nic->nwork -= nic->npending - kept;
+	nic->npending = kept;
+	return moved;
+}
+
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);

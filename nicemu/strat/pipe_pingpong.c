@@ -32,29 +32,6 @@ static int system_messages(struct nic *nic)
 	return moved;
 }
 
-/* VIs whose work had no place in the Command Queue, or that wait for something. */
-static int waiting(struct nic *nic)
-{
-	uint32_t n = nic->npending, kept = 0;
-	int moved = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t vi = nic->pending[i];
-		struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-
-		moved += nic_tx_run(nic, vi, NIC_POLL_VI);
-		if (ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || ctx->acks_owed)
-			nic->pending[kept++] = vi;
-		else
-			ctx->pending = 0;
-	}
-	for (uint32_t i = n; i < nic->npending; i++)
-		nic->pending[kept++] = nic->pending[i];
-	nic->nwork -= nic->npending - kept;
-	nic->npending = kept;
-	return moved;
-}
-
 static int driver(struct qnix_sched *sched)
 {
 	struct qnix *q = sched->driver;
@@ -91,7 +68,7 @@ static int housekeeping(struct qnix_sched *sched)
 			if (nic_unlikely(q->nic->nshared))
 				moved += nic_rdma_run(q->nic);
 			if (nic_unlikely(q->nic->npending))
-				moved += waiting(q->nic);
+				moved += nic_tx_pending(q->nic); /* what had no place in the Command Queue, or waits for something */
 			if (nic_unlikely(q->nic->group_work))
 				moved += nic_group_run(q->nic);
 			q = q->next;
