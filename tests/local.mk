@@ -45,6 +45,7 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/table \
 	tests/unit/nicemu/attach \
 	tests/unit/nicemu/beside \
+	tests/unit/nicemu/board \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
@@ -75,6 +76,7 @@ PLAIN_TESTS = \
 	tests/func/vipl_rdma \
 	tests/func/vipl_threads \
 	tests/func/vipl_transfer \
+	tests/stress/board \
 	tests/stress/credits \
 	tests/stress/death \
 	tests/stress/engines \
@@ -123,7 +125,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
+TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
 	tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
