@@ -144,6 +144,7 @@ check_PROGRAMS += \
 	tests/mpi/connect \
 	tests/mpi/datatypes \
 	tests/mpi/flood \
+	tests/mpi/groups \
 	tests/mpi/halo \
 	tests/mpi/idle \
 	tests/mpi/many \
@@ -168,6 +169,8 @@ tests_mpi_datatypes_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_datatypes_LDADD = $(MPI_LIBS)
 tests_mpi_flood_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_flood_LDADD = $(MPI_LIBS)
+tests_mpi_groups_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_groups_LDADD = $(MPI_LIBS)
 tests_mpi_halo_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_halo_LDADD = $(MPI_LIBS)
 tests_mpi_idle_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

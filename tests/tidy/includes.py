@@ -21,6 +21,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 RULES = {
     "btl_qnix/": [r"btl_qnix/", r"cmpi/cmpi\.h$"],
     "mtl_qnix/": [r"mtl_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
+    "coll_qnix/": [r"coll_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
+    "btl_qnix/nic.c": [r"btl_qnix/", r"cmpi/cmpi\.h$", r"mtl_qnix/mtl_qnix\.h$"],
     "cmpi/": [r"cmpi/[^/]+\.h$"],
     "cmpi/share.c": [r"cmpi/cmpi\.h$", r"cmpi/engine/engine\.h$"],
     "cmpi/cmpi.h": [],
@@ -48,7 +50,7 @@ RULES = {
     "tests/func/": [r"tests/", r"vipl\.h$"],
 }
 # Headers of others that are found with quotes.
-FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
+FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "coll_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
 CLOCKS = r"time\.h$|sys/time(b|x|rfd)?\.h$|linux/time|threads\.h$|bits/time"
 
 
