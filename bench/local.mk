@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	bench/data.py \
 	bench/history.py \
 	bench/mpich.py \
+	bench/overlap.h \
 	bench/performance \
 	bench/plan.py \
 	bench/plot.py \
@@ -27,9 +28,12 @@ noinst_PROGRAMS += \
 	bench/allreduce \
 	bench/barrier \
 	bench/bcast \
+	bench/bcast_turns \
 	bench/bibw \
 	bench/bw \
 	bench/get_latency \
+	bench/ibarrier \
+	bench/ibcast \
 	bench/latency \
 	bench/match_posted \
 	bench/match_unexpected \
@@ -43,12 +47,18 @@ bench_barrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_barrier_LDADD = $(MPI_LIBS)
 bench_bcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bcast_LDADD = $(MPI_LIBS)
+bench_bcast_turns_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_bcast_turns_LDADD = $(MPI_LIBS)
 bench_bibw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bibw_LDADD = $(MPI_LIBS)
 bench_bw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bw_LDADD = $(MPI_LIBS)
 bench_get_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_get_latency_LDADD = $(MPI_LIBS)
+bench_ibarrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_ibarrier_LDADD = $(MPI_LIBS)
+bench_ibcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_ibcast_LDADD = $(MPI_LIBS)
 bench_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_latency_LDADD = $(MPI_LIBS)
 bench_match_posted_SOURCES = bench/match.c

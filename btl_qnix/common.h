@@ -16,6 +16,8 @@
 /* nic.c */
 bool btl_qnix_is_alone(void); /* component.c: the list of BTLs names no other that leads to other processes */
 int qnix_nic_open(bool threads, cmpi_am_fn *am, cmpi_error_fn *error, void *arg, struct cmpi **out);
+/* Does this job use the NIC for everything?  The same answer in all its processes. */
+bool qnix_job_is_ours(void);
 /* "rank 3", or "rank 3 of job 2" when it is not of this job; of a process, and of one whose C-MPI rank is all that is known. */
 enum { QNIX_NAME_MAX = 64 };
 const char *qnix_name_text(const opal_process_name_t *name, char to[QNIX_NAME_MAX]);
@@ -31,7 +33,7 @@ void qnix_params_register(struct qnix_params *params, const mca_base_component_t
 void qnix_params_hand_down(const struct qnix_params *params);
 
 /* tell.c and mpool.c: on whose behalf */
-enum qnix_component { QNIX_BTL, QNIX_MTL };
+enum qnix_component { QNIX_BTL, QNIX_MTL, QNIX_COLL };
 
 /* mpool.c: from a component's enter to its leave, MPI_Alloc_mem takes the memory of the card, unless its setting says no */
 void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The NIC of this process, and the names of processes: how Open MPI's jobs and ranks read below. */
-#include "btl_qnix/common.h"
+#include "btl_qnix/btl_qnix.h"
+#ifdef QNIX_HAVE_MTL
+#include "mtl_qnix/mtl_qnix.h"
+#endif
 
 #include <stdio.h>
 
@@ -48,4 +51,13 @@ const char *qnix_rank_text(uint32_t rank, char to[QNIX_NAME_MAX])
 	                             .vpid = rank & 0xffff };
 
 	return qnix_name_text(&name, to);
+}
+
+bool qnix_job_is_ours(void)
+{
+#ifdef QNIX_HAVE_MTL
+	if (mtl_qnix.cmpi)
+		return true;
+#endif
+	return btl_qnix.cmpi && btl_qnix_is_alone();
 }

@@ -8,6 +8,9 @@
 #ifdef QNIX_HAVE_MTL
 #include "ompi/mca/mtl/base/base.h"
 #endif
+#ifdef QNIX_HAVE_COLL
+#include "ompi/mca/coll/base/base.h"
+#endif
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -61,13 +64,17 @@ static int stream_of(enum qnix_component who)
 	if (who == QNIX_MTL)
 		return ompi_mtl_base_framework.framework_output;
 #endif
+#ifdef QNIX_HAVE_COLL
+	if (who == QNIX_COLL)
+		return ompi_coll_base_framework.framework_output;
+#endif
 	(void)who;
 	return opal_btl_base_framework.framework_output;
 }
 
 void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
 {
-	const char *name = who == QNIX_MTL ? "mtl:qnix" : "btl:qnix";
+	static const char *const names[] = { [QNIX_BTL] = "btl:qnix", [QNIX_MTL] = "mtl:qnix", [QNIX_COLL] = "coll:qnix" };
 	char line[512];
 	va_list args;
 
@@ -75,9 +82,9 @@ void qnix_tell(enum qnix_component who, int level, const char *topic, const char
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	if (level)
-		opal_output_verbose(level, stream_of(who), "%s: %s", name, line);
+		opal_output_verbose(level, stream_of(who), "%s: %s", names[who], line);
 	else if (have_help && topic)
 		opal_show_help(HELP_FILE, topic, true, opal_process_info.nodename, line);
 	else
-		opal_output(0, "%s: on %s: %s", name, opal_process_info.nodename, line);
+		opal_output(0, "%s: on %s: %s", names[who], opal_process_info.nodename, line);
 }

@@ -257,6 +257,7 @@ struct cmpi_group;
 int cmpi_group_join(struct cmpi *cmpi, uint32_t name, struct cmpi_proc **procs, size_t n, size_t place, cmpi_done_fn *done,
                     void *arg, struct cmpi_group **out);
 void cmpi_group_leave(struct cmpi_group *group);
+int cmpi_group_lost(const struct cmpi_group *group); /* after CMPI_TRANSPORT: the place of the member that died, or -1 */
 int cmpi_barrier(struct cmpi_group *group, cmpi_done_fn *done, void *arg);
 int cmpi_bcast(struct cmpi_group *group, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg);
 

@@ -13,6 +13,7 @@ nicemu_sources = \
 	nicemu/util/log.c \
 	nicemu/util/log.h \
 	nicemu/util/params.def \
+	nicemu/mem/board.h \
 	nicemu/mem/card.h \
 	nicemu/mem/claim.h \
 	nicemu/mem/conn.h \
@@ -35,7 +36,6 @@ nicemu_sources = \
 	nicemu/ctl/driver.c \
 	nicemu/ctl/group.c \
 	nicemu/ctl/group.h \
-	nicemu/ctl/group_bcast.c \
 	nicemu/ctl/group_call.c \
 	nicemu/ctl/group_table.c \
 	nicemu/ctl/heap.c \
@@ -55,6 +55,8 @@ nicemu_sources = \
 	nicemu/ctl/vi.c \
 	nicemu/strat/flow_permission.c \
 	nicemu/strat/flow_push.c \
+	nicemu/strat/meet_board.c \
+	nicemu/strat/meet_message.c \
 	nicemu/strat/pipe_linear.c \
 	nicemu/strat/pipe_pingpong.c \
 	nicemu/strat/post_cmdq.c \

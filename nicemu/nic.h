@@ -313,15 +313,17 @@ bool nic_wait_crowded(struct nic *nic);
 /*
  * Groups of slots, and what they do together: commands that the NICs carry on by themselves while their hosts do something
  * else (with engine `inline`: whenever the host polls).  Each call starts an operation; nic_op_test says when it is over and
- * forgets it then.  At most NIC_OPS of joins, barriers and sends, and of receives, are under way in a slot.
+ * forgets it then.  A barrier or broadcast that is over before its call returns has the number NIC_OP_OVER, and need not be
+ * tested.  At most NIC_OPS of joins, barriers and sends, and of receives, are under way in a slot.
  *
  * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each
  * once and alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
  * The value of a join is the group's number at this NIC.  NIC_STATE: a member has died, the group is good for nothing but
- * leaving.  Leaving waits for nobody: who leaves says by it that nothing in the group concerns it any more; what others start in the
- * group when they have heard of it ends with NIC_STATE.
+ * leaving; of a barrier or broadcast that fails like this the value is the member's slot + 1, where it is known.  Leaving waits for
+ * nobody: who leaves says by it that nothing in the group concerns it any more; what others start in the group when they have
+ * heard of it ends with NIC_STATE.
  */
-enum { NIC_OPS = 32, NIC_BCAST_MAX = 1 << 20, NIC_BCAST_BRIEF = 512 };
+enum { NIC_OPS = 32, NIC_OP_OVER = 0, NIC_BCAST_MAX = 1 << 20, NIC_BCAST_BRIEF = 512 };
 struct nic_group_args {
 	uint32_t name, size;
 	uint32_t place;       /* own place in `slot` */
@@ -333,11 +335,14 @@ int nic_group_leave(struct nic *nic, uint32_t group);
 int nic_barrier(struct nic *nic, uint32_t group, uint32_t *op);
 /*
  * root: slot that has the data, which may be this one; the same everywhere.  At most NIC_BCAST_MAX bytes, the same length at
- * all members.  Over at the root: the buffer may be used again; elsewhere: the data is there.  Broadcasts of one root in a
- * group are taken in the order of the calls.
+ * all members; one that gave another length finds NIC_STATE without a value.  Over at the root: the buffer may be used again;
+ * elsewhere: the data is there.  Broadcasts of one root in a group are taken in the order of the calls.
  */
 int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op);
-/* NIC_NOT_DONE; NIC_OK and the value; NIC_RESOURCE (it may be tried again), NIC_STATE: it has failed. */
+/*
+ * NIC_NOT_DONE; NIC_OK and the value (of a broadcast: its length; of NIC_OP_OVER: none); NIC_RESOURCE (it may be tried again),
+ * NIC_STATE: it has failed.
+ */
 int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value);
 
 /* ---- the QNIX process interface (arch qnix) ---------------------------------------------------------------------- */

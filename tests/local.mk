@@ -45,6 +45,7 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/table \
 	tests/unit/nicemu/attach \
 	tests/unit/nicemu/beside \
+	tests/unit/nicemu/board \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
@@ -75,6 +76,7 @@ PLAIN_TESTS = \
 	tests/func/vipl_rdma \
 	tests/func/vipl_threads \
 	tests/func/vipl_transfer \
+	tests/stress/board \
 	tests/stress/credits \
 	tests/stress/death \
 	tests/stress/engines \
@@ -123,7 +125,7 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
+TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
 	tests/func/vipl_threads tests/func/vipl_clients
 
 # ---- MPI programs, which tests/mpi/run starts
@@ -142,6 +144,7 @@ check_PROGRAMS += \
 	tests/mpi/connect \
 	tests/mpi/datatypes \
 	tests/mpi/flood \
+	tests/mpi/groups \
 	tests/mpi/halo \
 	tests/mpi/idle \
 	tests/mpi/many \
@@ -166,6 +169,8 @@ tests_mpi_datatypes_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_datatypes_LDADD = $(MPI_LIBS)
 tests_mpi_flood_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_flood_LDADD = $(MPI_LIBS)
+tests_mpi_groups_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_groups_LDADD = $(MPI_LIBS)
 tests_mpi_halo_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_halo_LDADD = $(MPI_LIBS)
 tests_mpi_idle_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

@@ -4,7 +4,8 @@
  *
  * An operation waits in its group's queue until the NIC takes it: one barrier at a time, one broadcast of this process at a
  * time (its pieces follow each other), any number of broadcasts of others.  What the NIC refuses for now is started again by a
- * later pass.  Completions run as those of every operation do (completion.c).
+ * later pass.  Completions run as those of every operation do (completion.c); of one that is over when the NIC's call returns,
+ * inside the call here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct cmpi_group {
 	struct via_group_op *ops, **tail; /* not over yet, in the order of the calls */
 	VIP_UINT32 number;                /* the NIC's */
 	bool joined, failed, listed;
+	int lost;                         /* place of the member that died; -1: none, or not known */
 	VIP_UINT32 name, size, place;
 	VIP_UINT32 slot[];
 };
@@ -47,19 +49,24 @@ static void op_free(struct cmpi *c, struct via_completion *completion)
 	c->free_group_ops = op;
 }
 
+/* One is free. */
+static bool has_op(struct cmpi *c)
+{
+	struct via_group_op *more;
+
+	if (via_likely(c->free_group_ops != NULL))
+		return true;
+	more = via_chunk(c, OPS_CHUNK * sizeof(*more));
+	for (unsigned i = 0; more && i < OPS_CHUNK; i++)
+		op_free(c, &more[i].completion);
+	return more != NULL;
+}
+
 static struct via_group_op *op_new(struct cmpi *c)
 {
 	struct via_group_op *op = c->free_group_ops;
 
-	if (!op) {
-		struct via_group_op *more = via_chunk(c, OPS_CHUNK * sizeof(*more));
-
-		for (unsigned i = 0; more && i < OPS_CHUNK; i++)
-			op_free(c, &more[i].completion);
-		op = c->free_group_ops;
-	}
-	if (op)
-		c->free_group_ops = op->next;
+	c->free_group_ops = op->next;
 	return op;
 }
 
@@ -110,6 +117,14 @@ static bool advance(struct cmpi_group *g, struct via_group_op *op, VIP_UINT32 va
 	return op->left == 0;
 }
 
+/* The NIC's word for who it was: slot + 1; 0: it does not know. */
+static void died(struct cmpi_group *g, VIP_UINT32 slot)
+{
+	for (VIP_UINT32 i = 0; i < g->size; i++)
+		if (g->slot[i] + 1 == slot)
+			g->lost = (int)i;
+}
+
 enum progress { WAITS, MOVED, OVER };
 
 static enum progress look(struct cmpi_group *g, struct via_group_op *op)
@@ -130,6 +145,8 @@ static enum progress look(struct cmpi_group *g, struct via_group_op *op)
 	op->started = false;
 	if (result == VIP_ERROR_RESOURCE && op->kind != OP_JOIN)
 		return WAITS; /* it is started again */
+	if (result == VIP_INVALID_STATE && op->kind != OP_JOIN)
+		died(g, value);
 	finish(g, op, result == VIP_ERROR_RESOURCE ? CMPI_RESOURCE : CMPI_TRANSPORT);
 	return OVER;
 }
@@ -213,13 +230,29 @@ int via_group_run(struct cmpi *c)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------- */
 
+/* Nothing comes before it, so the NIC may have it; true: it is over. */
+static inline bool at_once(struct cmpi_group *g, struct via_group_op *op)
+{
+	if (g->ops || !g->joined || g->failed || start(g, op) != VIP_SUCCESS) /* what the NIC refuses is queued */
+		return false;
+	op->started = true;
+	return op->number == VIPX_OVER && advance(g, op, 0);
+}
+
 static int submit(struct cmpi_group *g, struct via_group_op op)
 {
 	struct cmpi *c = g->cmpi;
-	struct via_group_op *own = op_new(c);
+	struct via_group_op *own;
 
-	if (!own)
+	if (!has_op(c))
 		return CMPI_AGAIN;
+	if (via_likely(at_once(g, &op))) {
+		via_unlock(c);
+		op.completion.done(op.completion.arg, CMPI_OK);
+		via_lock(c);
+		return CMPI_OK;
+	}
+	own = op_new(c);
 	op.group = g;
 	op.completion.free = op_free;
 	*own = op;
@@ -245,6 +278,7 @@ int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, siz
 	g->cmpi = c;
 	g->tail = &g->ops;
 	g->name = name;
+	g->lost = -1;
 	g->size = (VIP_UINT32)n;
 	g->place = (VIP_UINT32)place;
 	for (size_t i = 0; i < n; i++)
@@ -275,6 +309,11 @@ void cmpi_group_leave(struct cmpi_group *g)
 		VipxGroupLeave(c->nic, g->number);
 	via_unlock(c);
 	free(g);
+}
+
+int cmpi_group_lost(const struct cmpi_group *g)
+{
+	return g->lost;
 }
 
 int cmpi_barrier(struct cmpi_group *g, cmpi_done_fn *done, void *arg)

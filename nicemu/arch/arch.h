@@ -13,6 +13,7 @@ struct nic;
 struct nic_cq;
 struct nic_taken;
 struct nic_desc;
+struct nic_group;
 struct nic_link;
 struct nic_seg;
 struct nic_txe;
@@ -64,6 +65,28 @@ struct nic_pipe {
 	void (*slept)(struct nic *nic, uint32_t passes);
 };
 
+/*
+ * meet: how the members of a group meet, for barriers and broadcasts.  Once each for a command, a pass, an event; the group is good
+ * and ready.  What a function starts and does not end goes on in `run`, which comes in every pass while `busy`.
+ */
+struct nic_meet {
+	const char *name;
+	int (*join)(struct nic *nic, struct nic_group *g);    /* before the others learn of it; NIC_RESOURCE: no memory */
+	void (*ready)(struct nic *nic, struct nic_group *g);  /* all members are known */
+	void (*barrier)(struct nic *nic, struct nic_group *g); /* number g->barriers */
+	/* A broadcast to all others in a Send Context, and the receive of one in a Receive Context.  NULL: the post strategy does it. */
+	void (*send)(struct nic *nic, struct nic_group *g, uint32_t context);
+	void (*recv)(struct nic *nic, struct nic_group *g, uint32_t context, uint32_t place);
+	int (*run)(struct nic *nic, struct nic_group *g);     /* returns what moved */
+	bool (*busy)(const struct nic_group *g);
+	bool (*moves)(const struct nic *nic, const struct nic_group *g); /* would run find something to do? */
+	bool (*owes)(const struct nic *nic, const struct nic_group *g);  /* a member has yet to read something of this one */
+	void (*lost)(struct nic *nic, struct nic_group *g);   /* a member is gone, and with it the group */
+	void (*left)(struct nic *nic, struct nic_group *g, uint32_t place); /* that member has left, after what it did before */
+	void (*end)(struct nic *nic, struct nic_group *g);    /* the process leaves: nothing more is done for it */
+	void (*leave)(struct nic *nic, struct nic_group *g);  /* the entry is free */
+};
+
 struct nic_arch {
 	const char *name;
 	const char *citation;
@@ -71,6 +94,7 @@ struct nic_arch {
 	const struct nic_xlate *xlate;
 	const struct nic_flow *flow;
 	const struct nic_pipe *pipe;
+	const struct nic_meet *meet;
 	uint32_t pull_min; /* bytes from which a message stays at the sender for the receiver to copy */
 };
 
@@ -80,6 +104,7 @@ extern const struct nic_post nic_post_ring, nic_post_cmdq;
 extern const struct nic_xlate nic_xlate_rmmt, nic_xlate_ctxtable;
 extern const struct nic_flow nic_flow_push, nic_flow_permission;
 extern const struct nic_pipe nic_pipe_linear, nic_pipe_pingpong;
+extern const struct nic_meet nic_meet_board, nic_meet_message;
 extern const struct nic_arch nic_arch_direct, nic_arch_qnix;
 
 #endif

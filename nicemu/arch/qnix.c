@@ -13,5 +13,6 @@ const struct nic_arch nic_arch_qnix = {
 	.xlate = &nic_xlate_ctxtable,
 	.flow = &nic_flow_permission,
 	.pipe = &nic_pipe_pingpong,
+	.meet = &nic_meet_message,
 	.pull_min = UINT32_MAX, /* every message goes in packets of one page */
 };

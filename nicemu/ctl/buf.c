@@ -212,6 +212,19 @@ static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 	}
 }
 
+/* What stayed with the places of its boards. */
+static void recover_boards(struct nic *nic, struct nic_slot *slot)
+{
+	for (uint32_t i = 0; i < NIC_BOARDS; i++)
+		/* Relaxed: card lock */
+		for (uint32_t k = 0; nic_load_relaxed(&slot->boards[i / 64]) >> (i % 64) & 1 && k < NIC_BOARD_PLACES; k++) {
+			uint32_t buffer = slot->board[i].part[k].buffer;
+
+			if (buffer)
+				pool_put(&nic->map->pool, buffer - 1);
+		}
+}
+
 void nic_buffer_recover(struct nic *nic, uint32_t dead)
 {
 	struct nic_slot *slot = &nic->map->slot[dead];
@@ -222,6 +235,7 @@ void nic_buffer_recover(struct nic *nic, uint32_t dead)
 		pool_put(&nic->map->pool, slot->buffer[slot->nbuffers]);
 	}
 	slot->nbuffers = 0;
+	recover_boards(nic, slot);
 	for (uint32_t i = 0; i < used && i < NIC_MAX_SLOTS; i++)
 		if (nic_card_reserve(nic->card, slot->ring[i], sizeof(slot->ring[i]))) /* else it was never there */
 			recover_ring(nic->map, i, dead);

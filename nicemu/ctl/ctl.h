@@ -64,9 +64,10 @@ struct nic {
 	bool cma;                     /* parameter `cma` is not off */
 	struct nic_waiting waiting;
 
-	uint32_t group_work;          /* groups and broadcasts that have something to send */
+	uint32_t group_work;          /* groups that passes come to */
 	/* what an architecture or a use of the NIC adds; NULL: not there */
 	uint32_t calls[2], calls_backed[2]; /* bits: contexts of calls about groups that are in use; that have memory */
+	uint32_t call_barriers;             /* of the sending ones, those of barriers */
 	uint32_t call_group[NIC_CALLS];     /* group + 1 of a barrier under way */
 	struct nic_remote *remote;          /* of engine `daemon`: the NIC is elsewhere */
 	struct nic_thread *thread;          /* of engine `thread` */
@@ -196,7 +197,8 @@ void nic_post_queue(struct nic *nic, uint32_t vi, struct nic_desc *desc);
 uint16_t nic_qnix_pid(const struct nic *nic, uint32_t slot); /* short process id of a slot's owner */
 /* group.c: Join_Group, Barrier, Broadcast, Receive of a broadcast, in their contexts */
 int nic_group_execute(struct nic *nic, const struct qnix_cmd *cmd);
-int nic_group_run(struct nic *nic); /* what is still to be sent; returns what moved */
+int nic_group_run(struct nic *nic); /* what is under way; returns what moved */
+bool nic_group_moves(const struct nic *nic); /* would that be anything? */
 /* qnix_sys.c: a packet with a QNIX header */
 void nic_qnix_packet(struct nic *nic, struct nic_link *link, const struct nic_packet *p);
 static inline bool nic_sys_waiting(const struct nic_link *link)

@@ -92,6 +92,8 @@ static void clean_slot(struct nic *nic, uint32_t me)
 		nic_store_relaxed(&slot->linked[w], 0); /* published by the release of state */
 		nic_store_relaxed(&slot->pulls[w], 0);
 	}
+	for (uint32_t w = 0; w < NIC_BOARDS / 64; w++)
+		nic_store_relaxed(&slot->boards[w], 0); /* likewise */
 }
 
 static void read_command(char *out, size_t size)

@@ -6,8 +6,8 @@
  * A message names the entry of the Group Table at its destination, and that entry's life, both of which the destination's own
  * New_Group has said: so a message for a group that has been left is known as one, and names may be used again.
  *
- * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED.  One that leaves says so, since
- * others may wait for it to take what they have sent.
+ * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED, and says who it was.  One that
+ * leaves says so, since others may wait for it to take what they have sent.
  */
 #include "nicemu/ctl/group.h"
 #include "nicemu/ctl/qnix.h"
@@ -18,13 +18,13 @@ uint32_t nic_group_index(const struct nic *nic, const struct nic_group *g)
 }
 
 /* Q2: after the data. */
-void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t len)
+void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t value)
 {
 	struct qnix_hps *hps = &nic->slot->qnix.hps;
 	_Atomic uint32_t *bell = (recv ? hps->recv_doorbell : hps->send_doorbell) + context % QNIX_CONTEXTS;
 
 	if (flag)
-		nic_store_release(bell, state | len << QNIX_LEN_SHIFT); /* Q2: pairs with the process's acquire */
+		nic_store_release(bell, state | value << QNIX_LEN_SHIFT); /* Q2: pairs with the process's acquire */
 }
 
 static const struct qnix_context *context_of(const struct nic *nic, uint32_t context)
@@ -32,13 +32,29 @@ static const struct qnix_context *context_of(const struct nic *nic, uint32_t con
 	return &nic->slot->qnix.vni.send[context % QNIX_CONTEXTS];
 }
 
-/* The group has something to send: later passes look at it until it has not. */
-static void has_work(struct nic *nic, struct nic_group *g)
+void nic_group_busy(struct nic *nic, struct nic_group *g)
 {
-	if (!g->work) {
-		g->work = true;
-		nic_group_work(nic, 1);
-	}
+	if (g->work)
+		return;
+	g->work = true;
+	nic->groups->busy[nic->groups->nbusy++] = (uint16_t)nic_group_index(nic, g);
+	nic->group_work++;
+	nic->nwork++;
+}
+
+static void not_busy(struct nic *nic, struct nic_group *g)
+{
+	struct nic_groups *all = nic->groups;
+	uint32_t i = 0;
+
+	if (!g->work)
+		return;
+	g->work = false;
+	while (&all->group[all->busy[i]] != g)
+		i++;
+	all->busy[i] = all->busy[--all->nbusy];
+	nic->group_work--;
+	nic->nwork--;
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------------- */
@@ -94,7 +110,7 @@ static void acknowledge_members(struct nic *nic, struct nic_group *g)
 	if (!g->mine || g->count < g->size)
 		return;
 	g->ack_end = g->size;
-	has_work(nic, g);
+	nic_group_busy(nic, g);
 }
 
 struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m)
@@ -138,6 +154,8 @@ static void joined(struct nic *nic, struct nic_group *g, uint32_t state)
 		return;
 	g->ready = true;
 	g->complete = state == QNIX_DONE;
+	if (g->complete && nic->arch->meet->ready)
+		nic->arch->meet->ready(nic, g);
 	nic_doorbell(nic, false, g->context, g->doorbell, state, nic_group_index(nic, g));
 }
 
@@ -147,31 +165,21 @@ static void join_look(struct nic *nic, struct nic_group *g)
 		joined(nic, g, QNIX_DONE);
 }
 
-static void barrier_over(struct nic *nic, struct nic_group *g, uint32_t state)
+void nic_group_barrier_over(struct nic *nic, struct nic_group *g, uint32_t state)
 {
 	if (!g->waiting)
 		return;
 	g->waiting = false;
 	nic_trace(nic, BARRIER_DONE, g->name, g->barrier_context);
 	nic_count(nic, barriers, state == QNIX_DONE);
-	nic_doorbell(nic, false, g->barrier_context, g->barrier_doorbell, state, 0);
-}
-
-static void barrier_look(struct nic *nic, struct nic_group *g)
-{
-	uint16_t *arrived = &g->arrived[g->barriers & 1];
-
-	if (!g->waiting || *arrived + 1u < g->size || g->barrier < g->barrier_end)
-		return;
-	*arrived = 0;
-	barrier_over(nic, g, QNIX_DONE);
+	nic_doorbell(nic, false, g->barrier_context, g->barrier_doorbell, state, state == QNIX_DONE ? 0 : g->lost);
 }
 
 static void broken(struct nic *nic, struct nic_group *g)
 {
 	g->broken = true;
 	joined(nic, g, QNIX_FAILED);
-	barrier_over(nic, g, QNIX_FAILED);
+	nic_group_barrier_over(nic, g, QNIX_FAILED);
 	if (nic->qnix)
 		qnix_group_over(nic->qnix, nic_group_index(nic, g), nic_group_tag(nic_group_index(nic, g), g->life));
 }
@@ -186,8 +194,7 @@ static bool tell(struct nic *nic, uint32_t slot, enum qnix_system code, const st
 	return true;
 }
 
-/* To the member at that place, in words of its own NIC's table. */
-static bool tell_member(struct nic *nic, const struct nic_group *g, uint32_t place, enum qnix_system code, uint16_t number)
+bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, enum qnix_system code, uint16_t number)
 {
 	const struct nic_member *m = &g->member[place];
 	struct qnix_group_msg msg = { .group = g->name, .size = g->size, .pid = nic_qnix_pid(nic, nic->me), .place = number,
@@ -249,9 +256,7 @@ static int send_some(struct nic *nic, struct nic_group *g)
 		n++;
 	if (g->told < g->told_end)
 		return n;
-	for (; g->ack < g->ack_end && tell_member(nic, g, g->ack, QNIX_SYS_NEW_GROUP_ACK, 0); g->ack++)
-		n++;
-	for (; g->barrier < g->barrier_end && tell_member(nic, g, g->barrier, QNIX_SYS_BARRIER, (uint16_t)g->barriers); g->barrier++)
+	for (; g->ack < g->ack_end && nic_group_tell(nic, g, g->ack, QNIX_SYS_NEW_GROUP_ACK, 0); g->ack++)
 		n++;
 	for (; g->left < g->left_end && tell_left(nic, g, g->left); g->left++)
 		n++;
@@ -260,41 +265,42 @@ static int send_some(struct nic *nic, struct nic_group *g)
 
 static bool all_sent(const struct nic_group *g)
 {
-	return g->told == g->told_end && g->ack == g->ack_end && g->barrier == g->barrier_end && g->left == g->left_end;
+	return g->told == g->told_end && g->ack == g->ack_end && g->left == g->left_end;
 }
 
 static int run(struct nic *nic, struct nic_group *g)
 {
+	const struct nic_meet *meet = nic->arch->meet;
 	int n = send_some(nic, g);
 
-	if (g->work && all_sent(g)) {
-		g->work = false;
-		nic_group_work(nic, -1);
-	}
 	join_look(nic, g);
-	barrier_look(nic, g);
+	if (g->ready && !g->broken)
+		n += meet->run(nic, g);
 	if (g->leaving)
 		nic_group_leave_entry(nic, g);
+	if (all_sent(g) && !g->leaving && (g->broken || !meet->busy(g)))
+		not_busy(nic, g);
 	return n;
 }
 
 int nic_group_run(struct nic *nic)
 {
 	struct nic_groups *all = nic->groups;
-	int n = nic_bcast_run(nic);
+	int n = 0;
 
-	for (uint32_t i = 0; i < all->used; i++)
-		if (all->group[i].work)
-			n += run(nic, &all->group[i]);
+	for (uint32_t i = all->nbusy; i-- > 0;) /* one that is through goes, and the last comes to its place */
+		n += run(nic, &all->group[all->busy[i]]);
 	return n;
 }
 
 bool nic_group_moves(const struct nic *nic)
 {
-	if (!nic->group_work)
-		return false;
-	/* What is no broadcast is a group, or an acknowledgement, that has found no room. */
-	return nic->group_work != nic->groups->outs || nic_bcast_moves(nic);
+	const struct nic_groups *all = nic->groups;
+	bool moves = false;
+
+	for (uint32_t i = 0; i < all->nbusy && !moves; i++)
+		moves = !all_sent(&all->group[all->busy[i]]) || nic->arch->meet->moves(nic, &all->group[all->busy[i]]);
+	return moves;
 }
 
 /* ---- commands ------------------------------------------------------------------------------------------------------------- */
@@ -325,6 +331,26 @@ static void name_members(struct nic *nic, struct nic_group *g)
 			g->member[i].slot = (uint16_t)(listed[i] % NIC_MAX_SLOTS);
 }
 
+/* Its join has come to nothing, or this process has none: who joins finds nobody there, and another may take the place. */
+static void forget_member(struct nic_group *g, struct nic_member *m)
+{
+	g->acks -= m->acked;
+	g->ack = g->ack_end = 0; /* acknowledged again when there are enough */
+	*m = (struct nic_member){ .slot = m->slot };
+	if (--g->count == 0)
+		g->life++;
+}
+
+/* The process does not join after all; the entry stays for what others have said. */
+static void stay_out(struct nic_group *g)
+{
+	uint32_t place = g->place;
+
+	g->mine = false;
+	g->place = NIC_PLACE_ANY;
+	forget_member(g, &g->member[place]);
+}
+
 static int join(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct qnix_context c = *context_of(nic, cmd->context); /* copied once */
@@ -333,6 +359,10 @@ static int join(struct nic *nic, const struct qnix_cmd *cmd)
 	bool sound = cmd->size && (!c.len || place < cmd->size);
 	struct nic_group *g = sound ? nic_group_enter(nic, cmd->group, cmd->size, place, &me) : NULL;
 
+	if (g && nic->arch->meet->join && nic->arch->meet->join(nic, g) != NIC_OK) {
+		stay_out(g);
+		g = NULL;
+	}
 	if (!g) {
 		nic_doorbell(nic, false, cmd->context, 1, QNIX_REFUSED, 0);
 		return NIC_OK;
@@ -347,7 +377,7 @@ static int join(struct nic *nic, const struct qnix_cmd *cmd)
 	g->member[g->place].life = g->life;
 	g->told_end = g->listed ? (uint16_t)g->size : NIC_MAX_SLOTS;
 	nic_trace(nic, GROUP_3, g->name, g->count);
-	has_work(nic, g);
+	nic_group_busy(nic, g);
 	run(nic, g);
 	nic_trace(nic, GROUP_2, g->name, g->told);
 	return NIC_OK;
@@ -360,21 +390,14 @@ static int barrier(struct nic *nic, const struct qnix_cmd *cmd)
 	if (g && g->waiting)
 		return NIC_NOT_DONE; /* one at a time: the next one waits its turn */
 	if (!g || !g->ready || g->broken || g->leaving || g->deserted) {
-		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
+		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, g ? g->lost : 0);
 		return NIC_OK;
 	}
 	g->waiting = true;
 	g->barriers++;
 	g->barrier_context = (uint16_t)cmd->context;
 	g->barrier_doorbell = (uint16_t)context_of(nic, cmd->context)->doorbell_flag;
-	nic_trace(nic, BARRIER_1, g->name, g->arrived[g->barriers & 1] + 1);
-	g->barrier = 0;
-	g->barrier_end = (uint16_t)g->size;
-	send_some(nic, g);
-	nic_trace(nic, BARRIER_2, g->name, g->barrier);
-	if (g->barrier < g->barrier_end)
-		has_work(nic, g);
-	barrier_look(nic, g);
+	nic->arch->meet->barrier(nic, g);
 	return NIC_OK;
 }
 
@@ -382,21 +405,28 @@ static int broadcast(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct nic_group *g = nic_group_of(nic, cmd);
 
-	if (g && g->ready && !g->broken && !g->leaving && !g->deserted)
-		return nic_bcast_start(nic, g, cmd->context);
-	nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, 0);
+	if (g && g->ready && !g->broken && !g->leaving && !g->deserted && nic->arch->meet->send)
+		nic->arch->meet->send(nic, g, cmd->context);
+	else
+		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, g ? g->lost : 0);
 	return NIC_OK;
 }
 
-/* The receive of a broadcast on the short way: the context's process names the sender's port. */
+/* The receive of a broadcast: the context's process names the sender's port. */
 static int expect(struct nic *nic, const struct qnix_cmd *cmd)
 {
-	uint32_t at = nic->slot->qnix.vni.recv[cmd->context % QNIX_CONTEXTS].group;
+	const struct qnix_context *c = &nic->slot->qnix.vni.recv[cmd->context % QNIX_CONTEXTS];
+	uint32_t at = c->group, place;
 	struct nic_group *g = at && at <= nic->groups->used ? &nic->groups->group[at - 1] : NULL;
 
-	if (g && (g->life & 1) && g->ready && !g->broken && !g->leaving)
-		return nic_bcast_expect(nic, g, cmd->context);
-	nic_doorbell(nic, true, cmd->context, 1, QNIX_FAILED, 0);
+	if (g && (g->life & 1) && g->ready && !g->broken && !g->leaving && nic->arch->meet->recv) {
+		place = nic_group_place(g, (uint32_t)c->process.pi);
+		if (place < g->size && place != g->place) {
+			nic->arch->meet->recv(nic, g, cmd->context, place);
+			return NIC_OK;
+		}
+	}
+	nic_doorbell(nic, true, cmd->context, 1, QNIX_FAILED, g ? g->lost : 0);
 	return NIC_OK;
 }
 
@@ -407,10 +437,11 @@ static int leave(struct nic *nic, const struct qnix_cmd *cmd)
 	if (!(g->life & 1) || !g->mine || g->leaving)
 		return NIC_OK;
 	g->leaving = true;
+	if (nic->arch->meet->end)
+		nic->arch->meet->end(nic, g); /* before others hear that nothing is taken any more */
 	broken(nic, g);
-	nic_bcast_forget(nic, g); /* before others hear that nothing is taken any more */
 	g->left_end = (uint16_t)g->size;
-	has_work(nic, g);
+	nic_group_busy(nic, g);
 	run(nic, g);
 	return NIC_OK;
 }
@@ -455,16 +486,6 @@ static void new_group(struct nic *nic, uint32_t node, const struct qnix_group_ms
 		run(nic, g);
 }
 
-/* Its join has come to nothing, or this process has none: who joins finds nobody there, and another may take the place. */
-static void forget_member(struct nic_group *g, struct nic_member *m)
-{
-	g->acks -= m->acked;
-	g->ack = g->ack_end = 0; /* acknowledged again when there are enough */
-	*m = (struct nic_member){ .slot = m->slot };
-	if (--g->count == 0)
-		g->life++;
-}
-
 /* A member has left: it takes nothing more. */
 static void leave_group(struct nic *nic, uint32_t node, const struct qnix_group_msg *msg)
 {
@@ -482,7 +503,8 @@ static void leave_group(struct nic *nic, uint32_t node, const struct qnix_group_
 			return;
 		}
 		m->left = g->deserted = true;
-		nic_bcast_left(nic, g, place);
+		if (nic->arch->meet->left)
+			nic->arch->meet->left(nic, g, place);
 		return;
 	}
 }
@@ -512,9 +534,7 @@ static void group_message(struct nic *nic, uint32_t node, enum qnix_system code,
 		return;
 	}
 	if (code == QNIX_SYS_BARRIER) {
-		g->arrived[msg->place & 1]++;
-		nic_trace(nic, BARRIER_IN, g->name, g->arrived[msg->place & 1]);
-		barrier_look(nic, g);
+		nic_group_barrier_in(nic, g, msg->place);
 		return;
 	}
 	if (nic_group_place(g, node) == g->size || g->member[nic_group_place(g, node)].acked)
@@ -525,39 +545,27 @@ static void group_message(struct nic *nic, uint32_t node, enum qnix_system code,
 	join_look(nic, g);
 }
 
-static void bcast_message(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_bcast_msg *msg, const uint8_t *data)
-{
-	struct nic_group *g = addressed(nic, msg->table, msg->life);
-	uint32_t place = g ? nic_group_place(g, node) : 0;
-
-	if (!g || place == g->size || (g->leaving && code == QNIX_SYS_BROADCAST))
-		nic_count(nic, stale_packets, 1);
-	else if (code == QNIX_SYS_BROADCAST)
-		nic_bcast_in(nic, g, place, msg, data);
-	else
-		nic_bcast_ack_in(nic, g, place, msg);
-}
-
-void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const void *payload, const uint8_t *data)
+void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_group_msg *msg)
 {
 	if (!nic->groups) /* the NIC is being closed */
 		return;
 	if (code == QNIX_SYS_NEW_GROUP)
-		new_group(nic, node, payload);
+		new_group(nic, node, msg);
 	else if (code == QNIX_SYS_LEAVE_GROUP)
-		leave_group(nic, node, payload);
-	else if (code == QNIX_SYS_NEW_GROUP_ACK || code == QNIX_SYS_BARRIER)
-		group_message(nic, node, code, payload);
+		leave_group(nic, node, msg);
 	else
-		bcast_message(nic, node, code, payload, data);
+		group_message(nic, node, code, msg);
 }
 
 /* ---- leaving ------------------------------------------------------------------------------------------------------------------- */
 
 void nic_group_leave_entry(struct nic *nic, struct nic_group *g)
 {
-	if (!all_sent(g) || nic_bcast_pending(nic, g))
+	if (!all_sent(g) || nic->arch->meet->owes(nic, g))
 		return;
+	if (nic->arch->meet->leave)
+		nic->arch->meet->leave(nic, g);
+	not_busy(nic, g);
 	g->mine = false;
 	g->life++; /* even: free, and messages for it are stale */
 }
@@ -578,7 +586,22 @@ static bool awaited(const struct nic_group *g, uint32_t slot)
 	return false;
 }
 
-/* Every group with a process of that slot: it cannot do anything together any more. */
+/* It cannot do anything together any more. */
+static void lose(struct nic *nic, struct nic_group *g, uint32_t slot, uint32_t place)
+{
+	if (g->mine) {
+		g->lost = (uint16_t)(slot + 1);
+		if (nic->arch->meet->lost && g->ready && !g->broken)
+			nic->arch->meet->lost(nic, g);
+		g->member[place].left = true;
+		broken(nic, g);
+	} else if (--g->count == 0) {
+		g->life++;
+	}
+	g->member[place].known = g->mine;
+}
+
+/* Every group with a process of that slot. */
 void nic_group_lost(struct nic *nic, uint32_t slot)
 {
 	struct nic_groups *all = nic->groups;
@@ -587,15 +610,11 @@ void nic_group_lost(struct nic *nic, uint32_t slot)
 		struct nic_group *g = &all->group[i];
 		uint32_t place = g->life & 1 ? nic_group_place(g, slot) : g->size;
 
-		if (g->life & 1 && awaited(g, slot))
+		if (g->life & 1 && awaited(g, slot)) {
+			g->lost = (uint16_t)(slot + 1);
 			broken(nic, g);
-		if (!(g->life & 1) || place == g->size)
-			continue;
-		nic_bcast_lost(nic, g, place);
-		if (g->mine)
-			broken(nic, g);
-		else if (--g->count == 0)
-			g->life++;
-		g->member[place].known = g->mine;
+		}
+		if ((g->life & 1) && place < g->size)
+			lose(nic, g, slot, place);
 	}
 }

@@ -3,15 +3,15 @@
  * The host's side of the calls about groups: a context, a command, and later a look at the doorbell.  It touches what process
  * and NIC share (the slot's contexts and doorbells) and nothing of the NIC's own memory, so that the NIC may run elsewhere.
  *
- * The last NIC_CALLS contexts of each kind are for these calls.
+ * The last NIC_CALLS contexts of each kind are for these calls.  What is over when the command returns, as short things often are
+ * where commands are executed at once, gives its context back and has no number.
  */
 #include <string.h>
 
-#include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/group.h"
 #include "nicemu/engine/remote.h"
-#include "nicemu/mem/qnix.h"
 
-enum { FIRST = QNIX_CONTEXTS - NIC_CALLS, RECV = 0x100 /* of an operation's number: its context is a Receive Context */ };
+enum { FIRST = NIC_CALL_FIRST, RECV = 0x100 /* of an operation's number: its context is a Receive Context */ };
 
 static struct qnix_slot *part(const struct nic *nic)
 {
@@ -49,10 +49,8 @@ static bool backed(struct nic *nic, uint32_t op)
 /* A free context; false: all are in use. */
 static bool take(struct nic *nic, uint32_t kind, uint32_t *op)
 {
-	uint32_t *calls = calls_of(nic, kind), i = 0;
+	uint32_t *calls = calls_of(nic, kind), i = *calls == UINT32_MAX ? NIC_CALLS : (uint32_t)__builtin_ctz(~*calls);
 
-	while (i < NIC_CALLS && *calls >> i & 1)
-		i++;
 	*op = kind | (FIRST + i);
 	if (i == NIC_CALLS || (!(nic->calls_backed[kind != 0] >> i & 1) && !backed(nic, *op)))
 		return false;
@@ -69,8 +67,28 @@ static void give(struct nic *nic, uint32_t op)
 
 	*calls_of(nic, op) &= ~(1u << i);
 	if (!(op & RECV))
-		nic->call_group[i] = 0;
+		nic->call_barriers &= ~(1u << i);
 	nic_store_relaxed(bell_of(nic, op), QNIX_FREE); /* nobody writes it any more */
+}
+
+/* What the operation has come to; it is forgotten when it is over. */
+static int outcome(struct nic *nic, uint32_t op, uint32_t *value)
+{
+	uint32_t bell = nic_load_acquire(bell_of(nic, op)); /* Q2 */
+
+	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED)
+		return nic->remote && nic_remote_lost(nic) ? NIC_STATE : NIC_NOT_DONE;
+	give(nic, op);
+	if (value)
+		*value = bell >> QNIX_LEN_SHIFT;
+	switch (bell & QNIX_STATE_MASK) {
+	case QNIX_DONE:
+		return NIC_OK;
+	case QNIX_REFUSED:
+		return NIC_RESOURCE;
+	default:
+		return NIC_STATE;
+	}
 }
 
 static int start(struct nic *nic, uint32_t op, uint32_t command, uint32_t name, uint32_t size)
@@ -98,6 +116,20 @@ static bool sound(const struct nic *nic, const struct nic_group_args *args)
 	return true;
 }
 
+/* Likewise, of what may be over at once: it is known by its number only if it is not, or has failed. */
+static int begin(struct nic *nic, uint32_t it, uint32_t command, uint32_t *op)
+{
+	int err = start(nic, it, command, 0, 0);
+
+	if (nic_unlikely(err))
+		return err;
+	*op = it;
+	if ((nic_load_relaxed(bell_of(nic, it)) & QNIX_STATE_MASK) != QNIX_DONE) /* looked at again, as it should be */
+		return NIC_OK;
+	*op = outcome(nic, it, NULL) == NIC_OK ? NIC_OP_OVER : it;
+	return NIC_OK;
+}
+
 int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t *op)
 {
 	uint32_t it;
@@ -120,15 +152,15 @@ int nic_barrier(struct nic *nic, uint32_t group, uint32_t *op)
 {
 	uint32_t it;
 
-	for (uint32_t i = 0; i < NIC_CALLS; i++)
-		if (nic->call_group[i] == group + 1)
+	for (uint32_t left = nic->call_barriers; left; left &= left - 1)
+		if (nic->call_group[__builtin_ctz(left)] == group + 1)
 			return NIC_BUSY;
 	if (!take(nic, 0, &it))
 		return NIC_RESOURCE;
+	nic->call_barriers |= 1u << ((it & (QNIX_CONTEXTS - 1)) - FIRST);
 	nic->call_group[(it & (QNIX_CONTEXTS - 1)) - FIRST] = group + 1;
 	context_of(nic, it)->group = group + 1;
-	*op = it;
-	return start(nic, it, QNIX_CMD_BARRIER, 0, 0);
+	return begin(nic, it, QNIX_CMD_BARRIER, op);
 }
 
 /* On a NIC where a message inside a command is a command of its own, a short broadcast goes that way. */
@@ -146,13 +178,12 @@ static int send_bcast(struct nic *nic, uint32_t group, const void *buf, uint64_t
 	context_of(nic, it)->group = group + 1;
 	context_of(nic, it)->len = (uint32_t)len;
 	context_of(nic, it)->tag = QNIX_GROUP_TAG;
-	*op = it;
 	if (brief(nic, len)) {
 		memcpy(region_of(nic, it)->data, buf, len);
-		return start(nic, it, QNIX_CMD_BROADCAST_SHORT, 0, 0);
+		return begin(nic, it, QNIX_CMD_BROADCAST_SHORT, op);
 	}
 	nic->arch->xlate->table(nic, (uintptr_t)buf, len, region_of(nic, it)->descriptor, QNIX_REGION);
-	return start(nic, it, QNIX_CMD_BROADCAST, 0, 0);
+	return begin(nic, it, QNIX_CMD_BROADCAST, op);
 }
 
 static int recv_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op)
@@ -166,8 +197,7 @@ static int recv_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf,
 	context_of(nic, it)->tag = QNIX_GROUP_TAG; /* the NIC knows which life of the group's entry it is */
 	context_of(nic, it)->process = (struct qnix_name){ QNIX_PORT, (int32_t)root };
 	nic->arch->xlate->table(nic, (uintptr_t)buf, len, region_of(nic, it)->descriptor, QNIX_REGION);
-	*op = it;
-	return start(nic, it, QNIX_CMD_RECEIVE, 0, 0);
+	return begin(nic, it, QNIX_CMD_RECEIVE, op);
 }
 
 int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op)
@@ -179,24 +209,11 @@ int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_
 
 int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value)
 {
-	uint32_t bell;
-
+	if (op == NIC_OP_OVER)
+		return NIC_OK;
 	if ((op & ~(uint32_t)RECV) - FIRST >= NIC_CALLS || !(*calls_of(nic, op) >> ((op & (QNIX_CONTEXTS - 1)) - FIRST) & 1))
 		return NIC_PARAMETER;
-	bell = nic_load_acquire(bell_of(nic, op)); /* Q2 */
-	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED)
-		return nic->remote && nic_remote_lost(nic) ? NIC_STATE : NIC_NOT_DONE;
-	give(nic, op);
-	if (value)
-		*value = bell >> QNIX_LEN_SHIFT;
-	switch (bell & QNIX_STATE_MASK) {
-	case QNIX_DONE:
-		return NIC_OK;
-	case QNIX_REFUSED:
-		return NIC_RESOURCE;
-	default:
-		return NIC_STATE;
-	}
+	return outcome(nic, op, value);
 }
 
 struct qnix_slot *nic_process_interface(struct nic *nic)

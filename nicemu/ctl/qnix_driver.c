@@ -293,9 +293,7 @@ static void new_process(struct qnix *q, uint32_t entry, const struct qnix_driver
 	}
 	g = &q->nic->groups->group[q->registration.group - 1];
 	g->told_end = NIC_MAX_SLOTS; /* New_Group goes with it */
-	if (!g->work)
-		nic_group_work(q->nic, 1);
-	g->work = true;
+	nic_group_busy(q->nic, g);
 	qnix_registration_look(q);
 }
 

@@ -137,15 +137,7 @@ static void group(const struct message *m)
 	struct qnix_group_msg msg;
 
 	memcpy(&msg, m->payload, sizeof(msg));
-	nic_group_in(m->nic, m->h.source, m->h.tag, &msg, NULL);
-}
-
-static void bcast(const struct message *m)
-{
-	struct qnix_bcast_msg msg;
-
-	memcpy(&msg, m->payload, sizeof(msg));
-	nic_group_in(m->nic, m->h.source, m->h.tag, &msg, m->payload + sizeof(msg));
+	nic_group_in(m->nic, m->h.source, m->h.tag, &msg);
 }
 
 static const struct {
@@ -161,8 +153,6 @@ static const struct {
 	[QNIX_SYS_NEW_GROUP_ACK] = { false, sizeof(struct qnix_group_msg), group },
 	[QNIX_SYS_BARRIER] = { false, sizeof(struct qnix_group_msg), group },
 	[QNIX_SYS_DELETE_PROCESS] = { true, sizeof(struct qnix_process_msg), process },
-	[QNIX_SYS_BROADCAST] = { false, sizeof(struct qnix_bcast_msg), bcast },
-	[QNIX_SYS_BROADCAST_ACK] = { false, sizeof(struct qnix_bcast_msg), bcast },
 	[QNIX_SYS_LEAVE_GROUP] = { false, sizeof(struct qnix_group_msg), group },
 };
 

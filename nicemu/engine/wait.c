@@ -316,13 +316,12 @@ static void watch_stalls(struct nic *nic, struct nic_wait *wait, uint64_t at)
 
 static bool crowded(struct nic *nic, uint64_t at)
 {
-	const struct nic_waiting *w = &nic->waiting;
+	struct nic_waiting *w = &nic->waiting;
 
-	if (w->mode != MODE_AUTO)
-		return w->mode != MODE_SPIN;
-	if (count_is_old(nic, at))
+	if (w->mode == MODE_AUTO && count_is_old(nic, at))
 		take_count(nic, at);
-	return w->outnumbered || at < w->stalled_until;
+	w->crowded = w->mode == MODE_AUTO ? w->outnumbered || at < w->stalled_until : w->mode != MODE_SPIN;
+	return w->crowded;
 }
 
 bool nic_wait_crowded(struct nic *nic)

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nicemu/mem/board.h"
 #include "nicemu/mem/claim.h"
 #include "nicemu/mem/conn.h"
 #include "nicemu/mem/mmt.h"
@@ -61,6 +62,7 @@ struct nic_slot {
 
 	_Atomic uint32_t vis;     /* VIs ever used: readers of vi[] and peer[] stop here */
 	_Atomic uint32_t regions; /* likewise of mmt[] */
+	_Atomic uint64_t boards[NIC_BOARDS / 64]; /* bit per board that has memory */
 
 	/* What the slot's owner holds of the pool; only it writes, and whoever takes the slot after its death reads. */
 	_Alignas(64) uint32_t nbuffers;
@@ -80,6 +82,7 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_claims claims[NIC_MAX_SLOTS]; /* transfers that slot i was asked to help this one with */
 	_Alignas(NIC_PAGE) struct nic_txe txq[NIC_VI_TABLE][NIC_TXQ];
 	_Alignas(NIC_PAGE) struct nic_rxe rxq[NIC_VI_TABLE][NIC_RXQ];
+	_Alignas(NIC_PAGE) struct nic_board board[NIC_BOARDS];
 	_Alignas(NIC_PAGE) struct qnix_slot qnix;
 	_Alignas(NIC_PAGE) struct nic_port port; /* the owner, and the daemon */
 };
@@ -150,7 +153,7 @@ static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
 		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, claims), offsetof(struct nic_slot, txq),
-		offsetof(struct nic_slot, qnix), sizeof(struct qnix_slot), sizeof(struct nic_port),
+		offsetof(struct nic_slot, board), offsetof(struct nic_slot, qnix), sizeof(struct qnix_slot), sizeof(struct nic_port), NIC_BOARD_PLACES,
 		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, heap), offsetof(struct nic_card_map, buffer),
 		NIC_HEAP_SIZE, NIC_CARD_VERSION, NIC_RING_CELLS, NIC_PACKET_CELLS, NIC_TXQ, NIC_RXQ, NIC_MAX_COUNTERS, NIC_SLOT_BUFFERS };
 	uint64_t h = 14695981039346656037ull;

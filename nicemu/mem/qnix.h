@@ -52,7 +52,7 @@ struct qnix_header {
 _Static_assert(sizeof(struct qnix_header) == 16 && offsetof(struct qnix_header, tag) == 8 &&
                offsetof(struct qnix_header, len_low) == 10 && offsetof(struct qnix_header, count) == 14, "as printed");
 
-/* System messages: name, what it says.  Ours: BROADCAST and BROADCAST_ACK (the short way of arch direct), LEAVE_GROUP. */
+/* System messages: name, what it says.  LEAVE_GROUP is ours. */
 #define QNIX_SYSTEM_LIST(X) \
 	X(PERMISSION_REQUEST, "may this message come?") \
 	X(PERMISSION_REPLY, "it may") \
@@ -62,8 +62,6 @@ _Static_assert(sizeof(struct qnix_header) == 16 && offsetof(struct qnix_header, 
 	X(NEW_GROUP_ACK, "all of the group are known here") \
 	X(BARRIER, "a process has reached the barrier") \
 	X(DELETE_PROCESS, "a process is gone") \
-	X(BROADCAST, "a part of a broadcast") \
-	X(BROADCAST_ACK, "parts of a broadcast have been taken") \
 	X(LEAVE_GROUP, "a process has left a group, and takes nothing of it any more")
 enum qnix_system {
 	QNIX_SYS_NONE,
@@ -108,15 +106,8 @@ struct qnix_group_msg { /* New_Group, New_Group_Ack, Barrier, Leave_Group */
 	uint16_t table; /* ours: NEW_GROUP: the joiner's Group Table entry, which later messages to it name; LEAVE_GROUP: the leaver's */
 	uint16_t life;  /* ours: of that entry, so that a message for an earlier group is known as one */
 };
-struct qnix_bcast_msg { /* ours: Broadcast, Broadcast_Ack; a short payload follows */
-	uint32_t seq;    /* of the broadcast in its group, by this sender */
-	uint32_t offset; /* of this part; in an Ack: parts taken */
-	uint32_t total;
-	uint16_t table, life;
-};
 _Static_assert(sizeof(struct qnix_request) == 24 && sizeof(struct qnix_reply) == 10 && sizeof(struct qnix_process_msg) == 12 &&
-               sizeof(struct qnix_group_msg) == 16 && sizeof(struct qnix_bcast_msg) == 16, "payloads of system messages");
-enum { QNIX_BCAST_INLINE = QNIX_SYSTEM_MAX - 16 };
+               sizeof(struct qnix_group_msg) == 16, "payloads of system messages");
 
 /* ---- Virtual Network Interface: in the card, one a slot ------------------------------------------------------------ */
 

@@ -3,7 +3,9 @@
  * Stall: all ranks exchange messages for ever, small and large, until one of them is killed from outside.  It is no
  * test by itself: tests/mpi/run kills a rank of it and looks whether the others end and what they leave behind.
  *
- *     stall [SECONDS]          ends by itself, and with status 99, after SECONDS (120)
+ *     stall [SECONDS [WAY]]    ends by itself, and with status 99, after SECONDS (120)
+ *
+ * WAY is "messages", or "together" for nothing but barriers and broadcasts.
  *
  * Each rank prints "stall: rank R pid P" when it starts, and rank 0 "stall: running" once messages flow.
  */
@@ -20,9 +22,16 @@ static void exchange(unsigned char *out, unsigned char *in, int bytes)
 	}
 }
 
+static void together(unsigned char *data, int bytes, long k)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Bcast(data, bytes, MPI_BYTE, (int)(k % check.size), MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
 	static const int sizes[] = { 8, 8, 3000, 8, 100000, 8, 400, MOST };
+	bool collective = argc > 2 && !strcmp(argv[2], "together");
 	unsigned char *out, *in;
 	long sum;
 
@@ -33,8 +42,12 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	for (long k = 0;; k++) {
 		check_at("exchange", k);
-		exchange(out, in, sizes[k % 8]);
-		MPI_Allreduce(&k, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+		if (collective) {
+			together(out, sizes[k % 8], k);
+		} else {
+			exchange(out, in, sizes[k % 8]);
+			MPI_Allreduce(&k, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+		}
 		if (k == 100 && check.rank == 0) {
 			printf("stall: running\n");
 			fflush(stdout);

@@ -21,6 +21,8 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 RULES = {
     "btl_qnix/": [r"btl_qnix/", r"cmpi/cmpi\.h$"],
     "mtl_qnix/": [r"mtl_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
+    "coll_qnix/": [r"coll_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
+    "btl_qnix/nic.c": [r"btl_qnix/", r"cmpi/cmpi\.h$", r"mtl_qnix/mtl_qnix\.h$"],
     "cmpi/": [r"cmpi/[^/]+\.h$"],
     "cmpi/share.c": [r"cmpi/cmpi\.h$", r"cmpi/engine/engine\.h$"],
     "cmpi/cmpi.h": [],
@@ -37,7 +39,7 @@ RULES = {
     "nicemu/mem/": [r"nicemu/mem/", r"nicemu/nic\.h$"],
     "nicemu/obs/": [r"nicemu/(obs|mem|util)/", r"nicemu/nic\.h$", r"nicemu/ctl/ctl\.h$"],
     "nicemu/ctl/": [r"nicemu/(ctl|arch|engine|mem|obs|util)/.*\.h$", r"nicemu/nic\.h$"],
-    "nicemu/strat/": [r"nicemu/(ctl|arch|engine|mem|util)/.*\.h$", r"nicemu/nic\.h$"],
+    "nicemu/strat/": [r"nicemu/(ctl|arch|engine|mem|obs|util)/.*\.h$", r"nicemu/nic\.h$"],
     "nicemu/arch/": [r"nicemu/arch/arch\.h$", r"nicemu/nic\.h$"],
     "nicemu/tools/": [r"nicemu/tools/", r"nicemu/nic\.h$"],
     "bench/": [r"bench/", r"nicemu/nic\.h$", r"vipl\.h$", r"cmpi/cmpi\.h$"],
@@ -48,7 +50,7 @@ RULES = {
     "tests/func/": [r"tests/", r"vipl\.h$"],
 }
 # Headers of others that are found with quotes.
-FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
+FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "coll_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
 CLOCKS = r"time\.h$|sys/time(b|x|rfd)?\.h$|linux/time|threads\.h$|bits/time"
 
 

@@ -5,7 +5,7 @@
 #include "vipl/src/object.h"
 
 _Static_assert(sizeof(VIPX_GROUP) == sizeof(struct nic_group_args) && offsetof(VIPX_GROUP, Slot) == offsetof(struct nic_group_args, slot) &&
-               offsetof(VIPX_GROUP, Place) == offsetof(struct nic_group_args, place) && VIPX_BROADCAST_MAX == NIC_BCAST_MAX, "the same");
+               offsetof(VIPX_GROUP, Place) == offsetof(struct nic_group_args, place) && VIPX_BROADCAST_MAX == NIC_BCAST_MAX && VIPX_OVER == NIC_OP_OVER, "the same");
 
 VIP_RETURN VipxGroupJoin(VIP_NIC_HANDLE NicHandle, const VIPX_GROUP *Group, VIP_UINT32 *Operation)
 {

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The board of a group: what one member says to all others.  It lies in that member's slot, at the place of the group's entry in
+ * its NIC's Group Table; its NIC writes it, the NICs of the other members look at it.  Nobody writes into another's.
+ *
+ * Order:
+ *   [G1] `barrier` moves on with release when everything before that barrier is done; the acquire of who looks pairs with it.
+ *   [G2] a part's data, then its `seq` with release; the acquire of the receiver pairs with it.
+ *   [G3] parts have been read, then `taken` moves on with release; the root's acquire pairs with it, and makes writing on their
+ *        places safe.
+ *   [G4] `life` changes with release when the member leaves, before anything else does.  Who reads a word of the board reads it with
+ *        acquire and `life` behind it: is that still the one it knows, then the word was this group's.
+ *
+ * The root of a broadcast puts parts on its places in turn, as messages on a link.  A part of up to NIC_BOARD_BRIEF bytes lies in
+ * its place; a longer one in the place's buffer, which stays with it as long as the group lives.  `taken` is looked at when the
+ * places are used up: one acknowledgement serves as many parts as there are places.
+ */
+#ifndef NIC_MEM_BOARD_H
+#define NIC_MEM_BOARD_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nicemu/nic.h"
+
+enum {
+	NIC_BOARDS = 256,      /* of a slot; entries of its Group Table */
+	NIC_BOARD_PLACES = 16, /* a power of two */
+	NIC_BOARD_BRIEF = 48,
+};
+
+struct nic_board_part {
+	_Alignas(64) _Atomic uint32_t seq; /* number of the part, from 1 on */
+	uint32_t total;  /* bytes of the broadcast */
+	uint32_t offset; /* of this part in it */
+	uint32_t buffer; /* + 1, of the pool; 0: the place has none */
+	uint8_t data[NIC_BOARD_BRIEF];
+};
+
+struct nic_board {
+	_Alignas(4096) _Atomic uint32_t life; /* of the Group Table entry; odd: in use */
+	_Atomic uint32_t barrier;             /* barriers that the member has come to */
+	struct nic_board_part part[NIC_BOARD_PLACES];
+	_Alignas(64) _Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
+};
+_Static_assert(sizeof(struct nic_board_part) == 64, "one line");
+_Static_assert(sizeof(struct nic_board) == 4096, "one page");
+
+#endif

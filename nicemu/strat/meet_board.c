@@ -1,0 +1,469 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every member of a group has a board in the card that all members look at (mem/board.h).  A barrier is a number that each writes
+ * on its own board; it is over for who has seen it on all others.  A broadcast is parts on the root's board: one copy in, one
+ * copy out at each receiver, and up to NIC_BOARD_PLACES parts under way.
+ *
+ * Nothing here rings for each step: who sees a barrier complete wakes those that still sleep, and somebody who is awake does,
+ * since a sleeper looks at the boards once more behind its fence (engine/wait.c); so does who puts a part on its board, and who
+ * takes one that its root may wait for.
+ *
+ * Boards are foreign memory: numbers are copied once and checked; a buffer's index is masked; and what a receiver has copied
+ * counts only if the root still is in the group afterwards, since its buffers are then still its own.
+ */
+#include "nicemu/ctl/group.h"
+#include "nicemu/engine/host.h"
+#include "nicemu/obs/trace.h"
+
+enum {
+	LOOKS = 2000,          /* at once, when there is a core for each: some microseconds */
+	PART_SHORT = 4096,     /* bytes of a part of a broadcast of up to ... */
+	PART_SHORT_MAX = 8192,
+	PART_LONG = 8192,
+	MASK = NIC_BOARD_PLACES - 1,
+};
+
+static uint32_t looks(const struct nic *nic)
+{
+#ifdef NIC_ELSEWHERE
+	(void)nic;
+	return 1; /* others are served, too */
+#else
+	return nic_likely(!nic->waiting.crowded) ? LOOKS : 1;
+#endif
+}
+
+static uint32_t part_size(uint32_t total)
+{
+	return total <= PART_SHORT_MAX ? PART_SHORT : PART_LONG;
+}
+
+/* G4: does the word that was read just now, with acquire, belong to this group still? */
+static bool is_here(const struct nic_member *m)
+{
+	return nic_load_relaxed(&m->board->life) == m->life; /* behind an acquire */
+}
+
+static void wake(struct nic *nic, uint32_t slot)
+{
+	struct nic_link *link = nic->link[slot & (NIC_MAX_SLOTS - 1)];
+
+	if (link && nic_unlikely(nic_load_relaxed(link->bell))) /* B1: as in nic_link_publish */
+		nic_bell_ring(link);
+}
+
+/* What has just been published may end somebody's sleep. */
+static void wake_all(struct nic *nic, const struct nic_group *g)
+{
+	atomic_signal_fence(memory_order_seq_cst); /* B1: no instruction; pairs with the barrier in nic_wait_doze */
+	for (uint32_t i = 0; i < g->size; i++)
+		if (i != g->place)
+			wake(nic, g->member[i].slot);
+}
+
+/* ---- joining and leaving -------------------------------------------------------------------------------------------------- */
+
+/* G4: in the order: nobody takes the words of the next group for those of the last. */
+static int join(struct nic *nic, struct nic_group *g)
+{
+	uint32_t i = nic_group_index(nic, g);
+	struct nic_board *board = &nic->slot->board[i];
+
+	if (!nic_card_reserve(nic->card, board, sizeof(*board)))
+		return NIC_RESOURCE;
+	nic_store_relaxed(&nic->slot->boards[i / 64], nic_load_relaxed(&nic->slot->boards[i / 64]) | (uint64_t)1 << (i % 64)); /* own; read after death */
+	nic_store_relaxed(&board->barrier, 0); /* these are published by the release of life */
+	for (uint32_t k = 0; k < NIC_BOARD_PLACES; k++)
+		nic_store_relaxed(&board->part[k].seq, 0);
+	for (uint32_t k = 0; k < NIC_MAX_SLOTS; k++)
+		nic_store_relaxed(&board->taken[k], 0);
+	nic_store_release(&board->life, g->life); /* G4; the others hear of it by a message behind this */
+	g->board = board;
+	return NIC_OK;
+}
+
+static void ready(struct nic *nic, struct nic_group *g)
+{
+	for (uint32_t i = 0; i < g->size; i++) {
+		struct nic_member *m = &g->member[i];
+
+		m->board = &nic->map->slot[m->slot & (NIC_MAX_SLOTS - 1)].board[m->table & (NIC_BOARDS - 1)];
+	}
+}
+
+/* The owner may have its buffers back: it has left, or all have read them.  A place is empty before its buffer has another owner. */
+static void give_buffers(struct nic *nic, struct nic_board *board)
+{
+	for (uint32_t i = 0; i < NIC_BOARD_PLACES; i++) {
+		uint32_t buffer = board->part[i].buffer;
+
+		board->part[i].buffer = 0;
+		nic_store_order();
+		if (buffer)
+			nic_buffer_give(nic, buffer - 1);
+	}
+}
+
+static void fail_recv(struct nic *nic, const struct nic_group *g, uint32_t call)
+{
+	nic_doorbell(nic, true, NIC_CALL_FIRST + call, nic->groups->recv[call].doorbell, QNIX_FAILED, g->lost);
+}
+
+static void fail_calls(struct nic *nic, struct nic_group *g)
+{
+	for (; g->sends; g->sends &= g->sends - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(g->sends);
+
+		nic_doorbell(nic, false, NIC_CALL_FIRST + call, nic->groups->send[call].doorbell, QNIX_FAILED, g->lost);
+	}
+	for (; g->recvs; g->recvs &= g->recvs - 1)
+		fail_recv(nic, g, (uint32_t)__builtin_ctz(g->recvs));
+}
+
+static void leave(struct nic *nic, struct nic_group *g)
+{
+	if (!g->board)
+		return;
+	nic_store_release(&g->board->life, (uint32_t)g->life + 1); /* G4: pairs with the fence in was_here */
+	atomic_thread_fence(memory_order_release);
+	give_buffers(nic, g->board);
+	g->board = NULL;
+}
+
+/* ---- barrier ---------------------------------------------------------------------------------------------------------------- */
+
+/* A member that has left has been there: nobody leaves with a barrier under way. */
+static bool has_come(const struct nic_member *m, uint32_t number)
+{
+	uint32_t at = nic_load_acquire(&m->board->barrier); /* G1 */
+
+	return nic_likely((int32_t)(at - number) >= 0) || !is_here(m);
+}
+
+/* Goes on where it stopped the last time. */
+static bool all_there(struct nic_group *g)
+{
+	while (g->seen < g->size && (g->seen == g->place || has_come(&g->member[g->seen], g->barriers)))
+		g->seen++;
+	return g->seen == g->size;
+}
+
+static bool barrier_look(struct nic *nic, struct nic_group *g)
+{
+	if (!all_there(g))
+		return false;
+	wake_all(nic, g);
+	nic_group_barrier_over(nic, g, QNIX_DONE);
+	return true;
+}
+
+static void barrier(struct nic *nic, struct nic_group *g)
+{
+	uint32_t left = looks(nic);
+
+	nic_trace(nic, BARRIER_1, g->name, g->barriers);
+	g->seen = 0;
+	nic_store_release(&g->board->barrier, g->barriers); /* G1 */
+	while (left--)
+		if (barrier_look(nic, g))
+			return;
+	nic_group_busy(nic, g);
+}
+
+/* ---- broadcast: the root ---------------------------------------------------------------------------------------------------- */
+
+/* How many of this member's parts that one has read; a number that cannot be is none. */
+static uint32_t has_read(const struct nic_group *g, const struct nic_member *m)
+{
+	uint32_t n = nic_load_acquire(&m->board->taken[g->place]); /* G3 */
+
+	if (nic_unlikely(m->left || !is_here(m)))
+		return g->put;
+	return g->put - n <= g->put - g->read ? n : g->read;
+}
+
+static uint32_t read_by_all(const struct nic_group *g)
+{
+	uint32_t n = g->put;
+
+	for (uint32_t i = 0; i < g->size && n != g->read; i++)
+		if (i != g->place) {
+			uint32_t one = has_read(g, &g->member[i]);
+
+			n = g->put - one > g->put - n ? one : n;
+		}
+	return n;
+}
+
+static bool has_place(struct nic_group *g)
+{
+	if (nic_likely(g->put - g->read < NIC_BOARD_PLACES))
+		return true;
+	g->read = read_by_all(g);
+	return g->put - g->read < NIC_BOARD_PLACES;
+}
+
+/* Where the data of a part goes; NULL: there is no buffer now. */
+static uint8_t *data_of(struct nic *nic, struct nic_board_part *p, uint32_t len)
+{
+	uint32_t buffer;
+
+	if (len <= NIC_BOARD_BRIEF)
+		return p->data;
+	if (nic_unlikely(!p->buffer)) {
+		if (!nic_buffer_take(nic, &buffer))
+			return NULL;
+		p->buffer = buffer + 1;
+	}
+	return nic_buffer(nic, p->buffer - 1);
+}
+
+/* The next part of that broadcast.  False: not now. */
+static bool put(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
+{
+	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
+	struct nic_board_part *p = &g->board->part[g->put & MASK];
+	uint32_t size = part_size(cast->len), left = cast->len - cast->at, len = left < size ? left : size;
+	uint8_t *to;
+
+	if (!has_place(g))
+		return false;
+	to = data_of(nic, p, len);
+	if (nic_unlikely(!to))
+		return false;
+	nic_host_read(nic, to, region->descriptor[0] + cast->at, len);
+	p->total = cast->len;
+	p->offset = cast->at;
+	nic_store_release(&p->seq, ++g->put); /* G2 */
+	nic_prefetch_write(&g->board->part[g->put & MASK]); /* receivers have looked at it a round ago */
+	cast->at += len;
+	return true;
+}
+
+/* As many parts as there are places for; true: all are on the board, and the process may have its buffer back. */
+static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
+{
+	struct nic_cast *cast = &nic->groups->send[call];
+	bool through = false;
+
+	if (cast->seq != g->sent + 1) /* another comes first */
+		return false;
+	while (!through && put(nic, g, call, cast)) {
+		through = cast->at == cast->len;
+		++*n;
+	}
+	if (*n)
+		wake_all(nic, g);
+	if (!through)
+		return false;
+	g->sent++;
+	nic_count(nic, broadcasts, 1);
+	nic_doorbell(nic, false, NIC_CALL_FIRST + call, cast->doorbell, QNIX_DONE, cast->len);
+	return true;
+}
+
+static void send(struct nic *nic, struct nic_group *g, uint32_t context)
+{
+	const struct qnix_context *c = &nic->slot->qnix.vni.send[context % QNIX_CONTEXTS];
+	uint32_t call = (context - NIC_CALL_FIRST) % NIC_CALLS;
+	int n = 0;
+
+	nic->groups->send[call] = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .seq = ++g->bcasts, .len = c->len };
+	if (nic_likely(put_all(nic, g, call, &n)))
+		return;
+	g->sends |= 1u << call;
+	nic_group_busy(nic, g);
+}
+
+/* ---- broadcast: the others ---------------------------------------------------------------------------------------------------- */
+
+/* G3, G4: does what was copied just now count?  Its owner changes `life` before it does anything else with the memory. */
+static bool was_here(const struct nic_member *m)
+{
+	atomic_thread_fence(memory_order_acquire);
+	return is_here(m);
+}
+
+/* The header of the part that is there. */
+static bool check(struct nic_cast *cast, uint32_t total, uint32_t offset)
+{
+	if (cast->at == 0) {
+		cast->total = total <= NIC_BCAST_MAX ? total : 0;
+		cast->bad = cast->total != cast->len;
+	}
+	if (total != cast->total || offset != cast->at)
+		cast->bad = true;
+	return !cast->bad;
+}
+
+/* The root need not look before its places are used up; but it must be told in time, and of the last. */
+static void acknowledge(struct nic *nic, struct nic_group *g, uint32_t place, struct nic_member *m)
+{
+	m->told = m->parts;
+	nic_store_release(&g->board->taken[place], m->parts); /* G3 */
+	atomic_signal_fence(memory_order_seq_cst);            /* B1, as in wake_all */
+	wake(nic, m->slot);
+}
+
+/* The next part of that broadcast, if it is there. */
+static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
+{
+	const union qnix_region *region = &nic->slot->qnix.vni.recv_region[NIC_CALL_FIRST + call];
+	struct nic_member *m = &g->member[cast->place];
+	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
+	uint32_t size, left, len;
+
+	if (nic_load_acquire(&p->seq) != m->parts + 1) /* G2 */
+		return false;
+	if (nic_unlikely(!check(cast, p->total, p->offset)))
+		nic_count(nic, bad_packets, 1);
+	size = part_size(cast->total);
+	left = cast->total - cast->at;
+	len = left < size ? left : size;
+	if (nic_likely(!cast->bad))
+		nic_host_write(nic, region->descriptor[0] + cast->at, len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1), len);
+	if (nic_unlikely(!was_here(m)))
+		cast->bad = true;
+	cast->at += len;
+	m->parts++;
+	return true;
+}
+
+/* As many parts as are there; true: it is over. */
+static bool take_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
+{
+	struct nic_cast *cast = &nic->groups->recv[call];
+	struct nic_member *m = &g->member[cast->place];
+	bool through = false;
+
+	if (cast->seq != m->current + 1) /* another comes first */
+		return false;
+	while (!through && take(nic, g, call, cast)) {
+		through = cast->at == cast->total;
+		if (m->parts - m->told >= NIC_BOARD_PLACES / 2)
+			acknowledge(nic, g, cast->place, m);
+		++*n;
+	}
+	if (!through)
+		return false;
+	if (m->parts != m->told)
+		acknowledge(nic, g, cast->place, m);
+	m->current++;
+	nic_count(nic, broadcasts, 1);
+	nic_doorbell(nic, true, NIC_CALL_FIRST + call, cast->doorbell, cast->bad ? QNIX_FAILED : QNIX_DONE, cast->bad ? 0 : cast->len);
+	return true;
+}
+
+static void recv(struct nic *nic, struct nic_group *g, uint32_t context, uint32_t place)
+{
+	const struct qnix_context *c = &nic->slot->qnix.vni.recv[context % QNIX_CONTEXTS];
+	uint32_t call = (context - NIC_CALL_FIRST) % NIC_CALLS, left = looks(nic);
+	struct nic_cast *cast = &nic->groups->recv[call];
+	int n = 0;
+
+	*cast = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .place = (uint16_t)place, .len = c->len,
+		.seq = ++g->member[place].bcasts };
+	while (left--)
+		if (take_all(nic, g, call, &n))
+			return;
+	if (nic_unlikely(g->member[place].left)) { /* it will not come */
+		fail_recv(nic, g, call);
+		return;
+	}
+	g->recvs |= 1u << call;
+	nic_group_busy(nic, g);
+}
+
+/* ---- passes, and ends ---------------------------------------------------------------------------------------------------------- */
+
+static int run(struct nic *nic, struct nic_group *g)
+{
+	int n = 0;
+
+	if (g->waiting)
+		n += barrier_look(nic, g);
+	for (uint32_t left = g->sends; left; left &= left - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(left);
+
+		if (put_all(nic, g, call, &n))
+			g->sends &= ~(1u << call);
+	}
+	for (uint32_t left = g->recvs; left; left &= left - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(left);
+
+		if (take_all(nic, g, call, &n))
+			g->recvs &= ~(1u << call);
+	}
+	return n;
+}
+
+static bool busy(const struct nic_group *g)
+{
+	return g->waiting || g->sends || g->recvs;
+}
+
+static bool owes(const struct nic *nic, const struct nic_group *g)
+{
+	(void)nic;
+	return g->complete && (g->sends || read_by_all(g) != g->put);
+}
+
+/* A receive whose next part is there. */
+static bool has_part(const struct nic_group *g, const struct nic_cast *cast)
+{
+	const struct nic_member *m = &g->member[cast->place];
+
+	return cast->seq == m->current + 1 && nic_load_acquire(&m->board->part[m->parts & MASK].seq) == m->parts + 1; /* G2 */
+}
+
+static bool moves(const struct nic *nic, const struct nic_group *g)
+{
+	if (!g->complete)
+		return false;
+	if (g->broken)
+		return g->leaving && read_by_all(g) == g->put;
+	if (g->waiting) {
+		uint32_t i = g->seen;
+
+		while (i < g->size && (i == g->place || has_come(&g->member[i], g->barriers)))
+			i++;
+		if (i == g->size)
+			return true;
+	}
+	if (g->sends && g->put - g->read < NIC_BOARD_PLACES)
+		return true;
+	if (g->sends && read_by_all(g) != g->read)
+		return true;
+	for (uint32_t left = g->recvs; left; left &= left - 1)
+		if (has_part(g, &nic->groups->recv[__builtin_ctz(left)]))
+			return true;
+	return false;
+}
+
+/* What it wrote before it died counts. */
+static void lost(struct nic *nic, struct nic_group *g)
+{
+	run(nic, g);
+	fail_calls(nic, g);
+}
+
+/* What it did before counts here, too; the rest will not come. */
+static void left(struct nic *nic, struct nic_group *g, uint32_t place)
+{
+	if (!g->complete || g->broken)
+		return;
+	run(nic, g);
+	if (g->waiting && !has_come(&g->member[place], g->barriers))
+		nic_group_barrier_over(nic, g, QNIX_FAILED);
+	for (uint32_t rest = g->recvs; rest; rest &= rest - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(rest);
+
+		if (nic->groups->recv[call].place != place)
+			continue;
+		fail_recv(nic, g, call);
+		g->recvs &= ~(1u << call);
+	}
+}
+
+const struct nic_meet nic_meet_board = { .name = "board", .join = join, .ready = ready, .barrier = barrier, .send = send, .recv = recv,
+	.run = run, .busy = busy, .moves = moves, .owes = owes, .lost = lost, .left = left, .end = fail_calls, .leave = leave };

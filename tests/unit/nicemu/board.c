@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The boards of a group (mem/board.h, strat/meet_board.c): what is over at once, one acknowledgement for many parts, members that
+ * leave early, lengths that differ, lies on a foreign board, buffers that come back, and no sleep over what has come.
+ */
+#include <unistd.h>
+
+#include "nicemu/ctl/group.h"
+#include "tests/check.h"
+
+enum { MANY = 3, ROOM = 200 * 1000, GUARD = 0x5A };
+
+static struct nic *n[MANY];
+static uint32_t slot[MANY], group[MANY];
+static uint8_t data[MANY][ROOM];
+
+static void open_one(int i)
+{
+	char device[40];
+	struct nic_open_args args = { .device = device };
+	struct nic_attr attr;
+
+	snprintf(device, sizeof(device), "board-%d", (int)getpid());
+	REQUIRE(nic_open(&args, &n[i]) == NIC_OK);
+	nic_query(n[i], &attr);
+	slot[i] = attr.slot;
+}
+
+static void poll_all(void)
+{
+	for (int k = 0; k < 8; k++)
+		for (int i = 0; i < MANY; i++)
+			if (n[i])
+				nic_poll(n[i]);
+}
+
+static int over(int i, uint32_t op, uint32_t *value)
+{
+	int err = NIC_NOT_DONE;
+
+	for (int k = 0; k < 100 && err == NIC_NOT_DONE; k++) {
+		poll_all();
+		err = nic_op_test(n[i], op, value);
+	}
+	return err;
+}
+
+static void join(uint32_t name, int many)
+{
+	uint32_t op[MANY];
+
+	for (int i = 0; i < many; i++) {
+		struct nic_group_args args = { .name = name, .size = (uint32_t)many, .place = (uint32_t)i, .slot = slot };
+
+		CHECK_EQ(nic_group_join(n[i], &args, &op[i]), NIC_OK);
+	}
+	for (int i = 0; i < many; i++)
+		CHECK_EQ(over(i, op[i], &group[i]), NIC_OK);
+}
+
+static void leave(int many)
+{
+	for (int i = 0; i < many; i++)
+		CHECK_EQ(nic_group_leave(n[i], group[i]), NIC_OK);
+	poll_all();
+}
+
+static struct nic_board *board_of(int i)
+{
+	return &n[i]->slot->board[group[i]];
+}
+
+static uint32_t bcast(int i, int root, uint32_t len)
+{
+	uint32_t op = 0;
+
+	CHECK_EQ(nic_bcast(n[i], group[i], slot[root], data[i], len, &op), NIC_OK);
+	return op;
+}
+
+static uint64_t count(int i, enum nic_counter_id id)
+{
+	return n[i]->counter[id];
+}
+
+/* The last to come to a barrier, a root with room, and a receiver that is late need not come again. */
+static void over_at_once(void)
+{
+	uint32_t op[MANY];
+
+	join(1, MANY);
+	for (int i = 0; i < MANY; i++) {
+		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+		CHECK_EQ(op[i] == NIC_OP_OVER, i + 1 == MANY);
+	}
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	memset(data[0], 7, 30000);
+	CHECK_EQ(bcast(0, 0, 30000), NIC_OP_OVER);
+	for (int i = 1; i < MANY; i++) {
+		CHECK_EQ(bcast(i, 0, 30000), NIC_OP_OVER);
+		CHECK(memcmp(data[i], data[0], 30000) == 0);
+	}
+	CHECK_EQ(count(0, NIC_C_barriers), 1);
+	CHECK_EQ(count(1, NIC_C_broadcasts), 1);
+	leave(MANY);
+}
+
+static void places_are_used_again(void)
+{
+	uint32_t late;
+
+	join(2, 2);
+	for (int k = 0; k < NIC_BOARD_PLACES; k++) {
+		data[0][0] = (uint8_t)k;
+		CHECK_EQ(bcast(0, 0, 1), NIC_OP_OVER);
+	}
+	data[0][0] = 99;
+	late = bcast(0, 0, 1);
+	CHECK(late != NIC_OP_OVER);
+	poll_all();
+	CHECK_EQ(nic_op_test(n[0], late, NULL), NIC_NOT_DONE);
+	for (int k = 0; k < NIC_BOARD_PLACES; k++) {
+		CHECK_EQ(bcast(1, 0, 1), NIC_OP_OVER);
+		CHECK_EQ(data[1][0], k);
+	}
+	CHECK_EQ(over(0, late, NULL), NIC_OK);
+	CHECK_EQ(bcast(1, 0, 1), NIC_OP_OVER);
+	CHECK_EQ(data[1][0], 99);
+	leave(2);
+}
+
+/* Who has left has come to every barrier, also when others look late and its board is another group's. */
+static void left_has_come(void)
+{
+	uint32_t first, second, old;
+
+	join(3, 2);
+	CHECK_EQ(nic_barrier(n[0], group[0], &first), NIC_OK);
+	CHECK_EQ(nic_barrier(n[1], group[1], &second), NIC_OK);
+	CHECK_EQ(second, NIC_OP_OVER);
+	old = group[1];
+	CHECK_EQ(nic_group_leave(n[1], old), NIC_OK);
+	{
+		struct nic_group_args args = { .name = 4, .size = 1, .place = 0, .slot = &slot[1] };
+
+		CHECK_EQ(nic_group_join(n[1], &args, &second), NIC_OK);
+		CHECK_EQ(over(1, second, &group[1]), NIC_OK);
+		CHECK_EQ(group[1], old); /* the same entry, in its next life */
+	}
+	CHECK_EQ(over(0, first, NULL), NIC_OK);
+	leave(2);
+}
+
+/* What a root has put on its board is read after it has left. */
+static void left_is_read(void)
+{
+	struct nic_group *g;
+
+	join(5, 2);
+	memset(data[0], 3, 20000);
+	CHECK_EQ(bcast(0, 0, 20000), NIC_OP_OVER);
+	g = &n[0]->groups->group[group[0]];
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	poll_all();
+	CHECK(g->leaving && (g->life & 1));
+	CHECK_EQ(bcast(1, 0, 20000), NIC_OP_OVER);
+	CHECK(memcmp(data[0], data[1], 20000) == 0);
+	poll_all();
+	CHECK(!(g->life & 1));
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+}
+
+/* Nothing is written past the room, the receive fails, and the next broadcast is none the worse. */
+static void lengths_differ(void)
+{
+	static const uint32_t sent[] = { 100, 10, 20000, 10, 60000 }, room[] = { 10, 100, 10, 20000, 40000 };
+
+	join(6, 2);
+	for (int k = 0; k < 5; k++) {
+		uint32_t op;
+
+		memset(data[0], 1, sizeof(data[0]));
+		memset(data[1], GUARD, sizeof(data[1]));
+		bcast(0, 0, sent[k]);
+		op = bcast(1, 0, room[k]);
+		CHECK(op != NIC_OP_OVER);
+		CHECK_EQ(over(1, op, NULL), NIC_STATE);
+		CHECK_EQ(data[1][0], GUARD);
+		CHECK_EQ(data[1][room[k]], GUARD);
+		CHECK_EQ(bcast(0, 0, 5), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, 5), NIC_OP_OVER);
+		CHECK_EQ(data[1][4], 1);
+	}
+	leave(2);
+}
+
+/* Slot 0 lies on its board: the receiver believes no number that it does not check. */
+static void lies_of_a_root(void)
+{
+	static const struct nic_board_part lies[] = {
+		{ .total = UINT32_MAX }, { .total = NIC_BCAST_MAX + 1 }, { .total = 6000, .offset = 100 }, { .total = 6000, .offset = UINT32_MAX },
+		{ .total = 6000, .offset = 0, .buffer = 0 }, { .total = 6000, .offset = 0, .buffer = UINT32_MAX }, { .total = 0 },
+	};
+
+	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+		struct nic_board_part *p;
+		uint32_t op, next;
+
+		join(7, 2);
+		memset(data[1], GUARD, sizeof(data[1]));
+		op = bcast(1, 0, 6000);
+		p = &board_of(0)->part[0];
+		for (uint32_t i = 0; i < NIC_BOARD_PLACES; i++, p++) {
+			p->total = lies[k].total;
+			p->offset = lies[k].offset;
+			p->buffer = lies[k].buffer;
+			nic_store_release(&p->seq, i + 1);
+		}
+		next = over(1, op, NULL);
+		CHECK(next == NIC_STATE || next == NIC_OK || next == NIC_NOT_DONE);
+		CHECK_EQ(data[1][6000], GUARD);
+		for (uint32_t i = 0; i < NIC_BOARD_PLACES; i++)
+			board_of(0)->part[i].buffer = 0; /* they were none */
+		leave(2);
+	}
+}
+
+/* Slot 1 says that it has read what is not there yet: places are not used again for that. */
+static void lies_of_a_receiver(void)
+{
+	static const uint32_t lies[] = { NIC_BOARD_PLACES + 1, 1000000, UINT32_MAX, UINT32_MAX - 100 };
+	uint32_t late;
+
+	join(8, 2);
+	for (int k = 0; k < NIC_BOARD_PLACES; k++)
+		CHECK_EQ(bcast(0, 0, 1), NIC_OP_OVER);
+	late = bcast(0, 0, 1);
+	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+		nic_store_release(&board_of(1)->taken[0], lies[k]);
+		poll_all();
+		CHECK_EQ(nic_op_test(n[0], late, NULL), NIC_NOT_DONE);
+	}
+	nic_store_release(&board_of(1)->taken[0], 1);
+	CHECK_EQ(over(0, late, NULL), NIC_OK);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK); /* nobody waits for what it has not read */
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	poll_all();
+	CHECK(!(n[0]->groups->group[group[0]].life & 1));
+}
+
+/* Closed with its boards full, again and again: the next owner of the slot finds the buffers. */
+static void buffers_come_back(void)
+{
+	uint32_t bump = 0;
+
+	for (int round = 0; round < 40; round++) {
+		join(9, 2);
+		bcast(0, 0, 100000);
+		nic_close(n[0]);
+		n[0] = NULL;
+		for (uint32_t k = 0; k < 3 * NIC_WATCH_POLLS; k++) /* until the others have let the slot go */
+			nic_poll(n[1]), nic_poll(n[2]);
+		CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+		open_one(0);
+		if (round == 4)
+			bump = nic_load_relaxed(&n[0]->map->pool.bump);
+	}
+	CHECK_EQ(nic_load_relaxed(&n[0]->map->pool.bump), bump);
+}
+
+/* A wait that would sleep sees what the boards say, and goes on when nothing has come. */
+static void no_sleep_over_news(void)
+{
+	struct nic_wait wait = { .rest = NIC_REST_SPIN };
+	uint32_t first, second;
+
+	join(10, 2);
+	poll_all();
+	CHECK_EQ(nic_barrier(n[0], group[0], &first), NIC_OK);
+	CHECK(nic_wait_doze(n[0], &wait, 1000));
+	nic_wait_rest(&wait);
+	CHECK_EQ(nic_barrier(n[1], group[1], &second), NIC_OK);
+	CHECK(!nic_wait_doze(n[0], &wait, 1000));
+	CHECK_EQ(over(0, first, NULL), NIC_OK);
+	first = bcast(0, 1, 1);
+	CHECK(nic_wait_doze(n[0], &wait, 1000));
+	nic_wait_rest(&wait);
+	bcast(1, 1, 1);
+	CHECK(!nic_wait_doze(n[0], &wait, 1000));
+	CHECK_EQ(over(0, first, NULL), NIC_OK);
+	leave(2);
+}
+
+int main(void)
+{
+	nic_param_set("arch", "direct", "test");
+	nic_param_set("wait", "spin", "test");
+	for (int i = 0; i < MANY; i++)
+		open_one(i);
+	CASE(over_at_once);
+	CASE(places_are_used_again);
+	CASE(left_has_come);
+	CASE(left_is_read);
+	CASE(lengths_differ);
+	CASE(lies_of_a_root);
+	CASE(lies_of_a_receiver);
+	CASE(buffers_come_back);
+	CASE(no_sleep_over_news);
+	for (int i = 0; i < MANY; i++)
+		nic_close(n[i]);
+	return check_done();
+}
