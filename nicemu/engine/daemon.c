@@ -104,6 +104,14 @@ static bool wanted(struct daemon *d)
 	return false;
 }
 
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void sleep_under_bell(struct daemon *d, long ns)
 {
 	_Atomic uint32_t *asleep = &d->map->hdr.daemon.asleep;
@@ -118,11 +126,18 @@ static void sleep_under_bell(struct daemon *d, long ns)
 
 static void rest(struct daemon *d, enum nic_serving what)
 {
+	uint64_t from, slept;
+
 	if (++d->idle <= YIELDS) {
 		sched_yield();
 		return;
 	}
+	from = now();
 	sleep_under_bell(d, what == NIC_SERVE_WAITS ? SLEEP_WAITS : SLEEP_IDLE);
+	slept = now() - from;
+	for (uint32_t i = 0; i < used(d); i++)
+		if (d->slot[i])
+			nic_serve_slept(d->slot[i], slept);
 	look_after(d);
 }
 

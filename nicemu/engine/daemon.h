@@ -26,6 +26,8 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 enum nic_serving { NIC_SERVE_IDLE, NIC_SERVE_WAITS /* for time to pass */, NIC_SERVE_MOVED, NIC_SERVE_OVER };
 enum nic_serving nic_serve_run(struct nic_served *s);
 bool nic_serve_wanted(const struct nic_served *s); /* its process has said something that was not looked at */
+/* The daemon has slept for so long: what the NIC counts by passes has gone on. */
+void nic_serve_slept(struct nic_served *s, uint64_t ns);
 bool nic_serve_alive(const struct nic_served *s);
 void nic_serve_end(struct nic_served *s, uint32_t served); /* what the slot's `served` is then */
 /* nic.c: the NIC of a slot that another process has registered. */

@@ -28,6 +28,7 @@ enum {
 	CMDS = 256,   /* taken in one look */
 	PASSES = 4,   /* of the control program in one look, while something moves */
 	WATCH = 64,   /* looks between two at a peer */
+	PASS_NS = 256, /* that a pass stands for, of time slept: as in wait.c */
 };
 
 struct queue { /* posted and not handed back, oldest first */
@@ -411,6 +412,12 @@ enum nic_serving nic_serve_run(struct nic_served *s)
 bool nic_serve_wanted(const struct nic_served *s)
 {
 	return commands_left(s) || asked(s) || nic_cq_any(&s->cq) || s->scan || s->event_head != s->event_tail;
+}
+
+void nic_serve_slept(struct nic_served *s, uint64_t ns)
+{
+	if (s->nic->arch->pipe->slept)
+		s->nic->arch->pipe->slept(s->nic, (uint32_t)(ns / PASS_NS));
 }
 
 bool nic_serve_alive(const struct nic_served *s)
