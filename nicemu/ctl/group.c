@@ -295,9 +295,11 @@ int nic_group_run(struct nic *nic)
 
 bool nic_group_moves(const struct nic *nic)
 {
-	const struct nic_groups *all = nic->groups;
+	const struct nic_groups *all = nic->groups; /* NULL where the NIC is elsewhere */
 	bool moves = false;
 
+	if (!nic->group_work)
+		return false;
 	for (uint32_t i = 0; i < all->nbusy && !moves; i++)
 		moves = !all_sent(&all->group[all->busy[i]]) || nic->arch->meet->moves(nic, &all->group[all->busy[i]]);
 	return moves;
