@@ -24,7 +24,7 @@ OMPI_DECLSPEC mca_coll_base_component_t mca_coll_qnix_component = {
 		.mca_close_component = component_close,
 		.mca_register_component_params = component_register,
 	},
-	.collm_data = { MCA_BASE_METADATA_PARAM_NONE },
+	.collm_data = { .param_field = MCA_BASE_METADATA_PARAM_NONE },
 	.collm_init_query = init_query,
 	.collm_comm_query = coll_qnix_comm_query,
 };

@@ -107,7 +107,7 @@ static bool give(struct coll_qnix_module *m, struct coll_qnix_op *op)
 /* One that waits, in the state that the communicator has come to.  False: not yet. */
 static bool go(struct coll_qnix_module *m, struct coll_qnix_op *op)
 {
-	switch (m->state) {
+	switch ((enum coll_qnix_state)m->state) {
 	case COLL_QNIX_READY:
 		return give(m, op);
 	case COLL_QNIX_OTHERS:

@@ -205,7 +205,7 @@ static void link_up(struct side *s, VIP_VI_HANDLE *one, VIP_VI_HANDLE *other)
 /* Some rounds are polled, in some the thread does it, in most both want to at once. */
 static void burst(struct side *s, VIP_VI_HANDLE from, VIP_VI_HANDLE to, unsigned k)
 {
-	VIP_DESCRIPTOR *r = desc_make(s, 0, s->data, 6000), *d = desc_make(s, 1, s->data + 8192, 6000), *done;
+	VIP_DESCRIPTOR *r = desc_make(s, 0, s->data, 6000), *d = desc_make(s, 1, s->data + 8192, 6000), *done = NULL;
 
 	fill(s->data + 8192, 6000, k);
 	VIP(VIP_SUCCESS, VipPostRecv(to, r, s->handle));
