@@ -47,7 +47,7 @@ static int component_register(void)
 		"Priority of this component; 0: not used.  Unless it is set, only jobs that use the NIC for everything (--mca btl "
 		"qnix,self or --mca mtl qnix) are taken",
 		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &coll_qnix.priority);
-	size_variable("bcast_max", "MPI_Bcast of more bytes is left to the next component", 64 * 1024, &coll_qnix.bcast_max);
+	size_variable("bcast_max", "MPI_Bcast of more bytes is left to the next component", 128 * 1024, &coll_qnix.bcast_max);
 	size_variable("ibcast_max", "MPI_Ibcast of more bytes is left to the next component", (size_t)1 << 30, &coll_qnix.ibcast_max);
 	return OMPI_SUCCESS;
 }
