@@ -117,6 +117,7 @@ tests_stress_credits_LDADD = cmpi/libcmpi.la
 
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
+	tests/unit/nicemu/found.h \
 	tests/unit/nicemu/kin.h \
 	tests/unit/nicemu/pair.h \
 	tests/unit/vipl/one.h \

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "tests/unit/nicemu/found.h"
 #include "tests/unit/nicemu/kin.h"
 
 enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 60 };
@@ -161,37 +162,6 @@ static int process(const char *me, const char *other)
 
 /* ---- the one that kills ------------------------------------------------------------------------------------------ */
 
-struct found {
-	int cards, daemon;
-};
-
-static int look_slot(void *arg, const struct nic_slot_info *info)
-{
-	struct found *f = arg;
-
-	f->daemon = info->daemon ? info->daemon : f->daemon;
-	return 0;
-}
-
-static int look(void *arg, const struct nic_card_info *info)
-{
-	struct found *f = arg;
-
-	if (strcmp(info->device, device) == 0) {
-		f->cards++;
-		nic_card_slots(info, look_slot, f);
-	}
-	return 0;
-}
-
-static struct found find(void)
-{
-	struct found f = { 0, 0 };
-
-	nic_cards(look, &f);
-	return f;
-}
-
 static pid_t begin(const char *me, const char *other, unsigned draw)
 {
 	pid_t child = fork();
@@ -213,7 +183,7 @@ static unsigned strike(const pid_t child[2])
 	struct found f;
 
 	usleep(us);
-	f = find();
+	f = found_of(device);
 	if (whom == 0 && apart && f.daemon > 0 && kill(f.daemon, SIGKILL) == 0) {
 		daemons++;
 		return 0;
@@ -227,7 +197,7 @@ static void one_round(void)
 {
 	pid_t child[2] = { begin("a", "b", rand()), begin("b", "a", rand()) };
 	unsigned struck = strike(child);
-	struct found f = { 1, 0 };
+	struct found f = { .cards = 1 };
 
 	atomic_store(&kin_step[KILLED], 1);
 	for (unsigned i = 0; i < 2; i++) {
@@ -240,7 +210,7 @@ static void one_round(void)
 	}
 	for (int ms = 0; ms < SECONDS * 1000 && f.cards; ms++) {
 		usleep(1000);
-		f = find();
+		f = found_of(device);
 	}
 	CHECK_EQ(f.cards, 0);
 }

@@ -12,6 +12,7 @@
 
 #include "nicemu/nic.h"
 #include "tests/check.h"
+#include "tests/unit/nicemu/found.h"
 
 enum { MEMBERS = 3, BYTES = 700000, PATIENCE_MS = 60000 };
 
@@ -191,57 +192,32 @@ static void qnix_daemon_goes_on(void)
 
 /* ---- the daemon -------------------------------------------------------------------------------------------------- */
 
-struct found {
-	int cards, daemon;
-};
-
-static int look_slot(void *arg, const struct nic_slot_info *info)
+/* The daemon goes soon after the last of its slots, not with it. */
+static void all_gone(void)
 {
-	struct found *f = arg;
-
-	f->daemon = info->daemon ? info->daemon : f->daemon;
-	return 0;
-}
-
-static int look(void *arg, const struct nic_card_info *info)
-{
-	struct found *f = arg;
-
-	if (strcmp(info->device, device) == 0) {
-		f->cards++;
-		nic_card_slots(info, look_slot, f);
-	}
-	return 0;
-}
-
-static struct found find(void)
-{
-	struct found f = { 0, 0 };
-
-	nic_cards(look, &f);
-	return f;
+	for (int ms = 0; ms < PATIENCE_MS && found_of(device).cards; ms++)
+		usleep(1000);
+	CHECK_EQ(found_of(device).cards, 0);
 }
 
 /* One for all; gone after the last, and with it the card. */
 static void one_daemon(void)
 {
 	struct nic *inline_nic = NULL;
-	struct found f;
 	int first;
 
 	open_all("direct", "daemon");
-	first = find().daemon;
+	first = found_of(device).daemon;
 	CHECK(first > 0 && first != getpid());
 	nic_param_set("engine", "inline", "test");
 	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &inline_nic), NIC_PARAMETER);
 	CHECK(strstr(nic_last_error(), "daemon") != NULL);
 	close_all();
-	for (int ms = 0; ms < PATIENCE_MS && (f = find()).cards; ms++)
-		usleep(1000);
-	CHECK_EQ(f.cards, 0);
+	all_gone();
 	open_all("direct", "daemon");
-	CHECK(find().daemon != first);
+	CHECK(found_of(device).daemon != first);
 	close_all();
+	all_gone(); /* it would serve the next case, too */
 }
 
 /* A command that is not there, or that does no good: a sentence, and no slot is left. */
@@ -258,7 +234,7 @@ static void no_program(void)
 	nic_param_set("daemon", "/bin/false", "test");
 	CHECK_EQ(nic_open(&(struct nic_open_args){ .device = device }, &nic), NIC_SYSTEM);
 	nic_param_set("daemon", "", "test");
-	CHECK_EQ(find().cards, 0);
+	CHECK_EQ(found_of(device).cards, 0);
 }
 
 /* The same with engine inline: not even the join is over. */
