@@ -100,13 +100,9 @@ static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, 
 	struct via_vbuf *v;
 	int err;
 
-	if (proc->state == VIA_CONN_IDLE || proc->state == VIA_CONN_CLOSED) {
-		err = via_conn_start(proc);
-		if (err != CMPI_OK)
-			return err;
-	}
-	if (proc->state > VIA_CONN_CONNECTED)
-		return CMPI_TRANSPORT;
+	err = via_conn_ready(proc);
+	if (via_unlikely(err != CMPI_OK))
+		return err;
 	v = via_packet_new(c, sizeof(*p), false);
 	if (!v)
 		return CMPI_AGAIN;

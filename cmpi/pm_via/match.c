@@ -125,13 +125,9 @@ int via_match_start(struct cmpi_proc *proc, struct via_send *send)
 
 	if (proc->self)
 		return CMPI_PARAMETER;
-	if (proc->state == VIA_CONN_IDLE || proc->state == VIA_CONN_CLOSED) {
-		err = via_conn_start(proc);
-		if (err != CMPI_OK)
-			return err;
-	}
-	if (proc->state > VIA_CONN_CONNECTED)
-		return CMPI_TRANSPORT;
+	err = via_conn_ready(proc);
+	if (via_unlikely(err != CMPI_OK))
+		return err;
 	send->proc = proc;
 	send->next = NULL;
 	send->reg = NULL;

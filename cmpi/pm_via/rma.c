@@ -191,22 +191,12 @@ static bool inside(const struct cmpi_key *key, uint64_t addr, size_t len)
 	return addr >= key->base && len <= key->len && addr - key->base <= key->len - len;
 }
 
-/* Connects on first use.  A closing connection takes no new operations. */
-static int ready(struct cmpi_proc *proc)
-{
-	if (via_likely(proc->state == VIA_CONN_CONNECTED || proc->state == VIA_CONN_CONNECTING))
-		return CMPI_OK;
-	if (proc->state != VIA_CONN_IDLE && proc->state != VIA_CONN_CLOSED)
-		return CMPI_TRANSPORT;
-	return via_conn_start(proc);
-}
-
 /* CMPI_OK with *out NULL: queued, `done` will run from progress. */
 static int start(struct cmpi_proc *proc, const struct transfer *t, struct via_rma **out)
 {
 	struct cmpi *c = proc->cmpi;
 	struct via_rma *rma;
-	int err = ready(proc);
+	int err = via_conn_ready(proc);
 
 	if (err != CMPI_OK)
 		return err;

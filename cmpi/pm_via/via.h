@@ -427,6 +427,15 @@ int via_send_reap(struct cmpi *c);
 
 /* conn.c */
 int via_conn_start(struct cmpi_proc *proc);
+/* Connects on first use.  A closing connection takes no new operations. */
+static inline int via_conn_ready(struct cmpi_proc *proc)
+{
+	if (via_likely(proc->state == VIA_CONN_CONNECTED || proc->state == VIA_CONN_CONNECTING))
+		return CMPI_OK;
+	if (proc->state != VIA_CONN_IDLE && proc->state != VIA_CONN_CLOSED)
+		return CMPI_TRANSPORT;
+	return via_conn_start(proc);
+}
 bool via_conn_poll(struct cmpi_proc *proc);
 int via_conn_progress(struct cmpi *c);
 void via_conn_fail(struct cmpi_proc *proc, const char *format, ...) __attribute__((format(printf, 2, 3)));
