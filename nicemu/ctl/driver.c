@@ -120,6 +120,10 @@ static void describe(struct nic *nic)
 	nic_store_relaxed(&slot->pid, (int32_t)getpid()); /* published by the release of state */
 	snprintf(slot->arch, sizeof(slot->arch), "%s", nic->arch->name);
 	slot->elsewhere = nic->engine->elsewhere;
+	if (slot->elsewhere) { /* a daemon that runs already may take the slot as soon as it is live */
+		slot->port.cma = nic->cma;
+		slot->port.buffer_cap = nic->buffer_cap;
+	}
 	nic_store_relaxed(&slot->served, 0); /* published by the release of state */
 	nic_counters_init(slot);
 }
@@ -133,7 +137,8 @@ static bool prepare_slot(struct nic *nic, uint32_t me)
 	nic_store_relaxed(&slot->state, NIC_SLOT_SETUP); /* only the card lock's holder looks at SETUP */
 	clean_slot(nic, me);
 	return nic_card_reserve(nic->card, slot->listen, sizeof(slot->listen)) &&
-	       nic_card_reserve(nic->card, slot->ring_head, sizeof(slot->ring_head));
+	       nic_card_reserve(nic->card, slot->ring_head, sizeof(slot->ring_head)) &&
+	       (!nic->engine->elsewhere || nic_card_reserve(nic->card, &slot->port, sizeof(slot->port)));
 }
 
 /* Does the slot have another architecture, or is it run elsewhere while this one is not, or the other way round? */

@@ -498,10 +498,7 @@ int nic_remote_open(struct nic *nic)
 		nic_driver_deregister(nic);
 		return nic_fail(NIC_RESOURCE, "out of memory");
 	}
-	nic->remote->port->cma = nic->cma;
-	nic->remote->port->buffer_cap = nic->buffer_cap;
-	err = nic_card_reserve(nic->card, nic->remote->port, sizeof(*nic->remote->port))
-	              ? nic_daemon_start(nic->card, nic->map, nic->remote->slot, &nic->remote->life) : NIC_RESOURCE;
+	err = nic_daemon_start(nic->card, nic->map, nic->remote->slot, &nic->remote->life);
 	if (err) {
 		nic->remote->lost = true;
 		nic_remote_close(nic);

@@ -96,9 +96,8 @@ struct nic_port {
 	/* process writes */
 	_Alignas(64) _Atomic uint32_t cmd_tail;
 	_Atomic uint32_t done_head;
-	int32_t cma;       /* what the process's parameters say; constant */
-	int32_t trace;
-	int64_t buffer_cap;
+	int64_t buffer_cap; /* what the process's parameters say; there before the slot is live, then constant */
+	int32_t cma;        /* likewise */
 	/* NIC writes */
 	_Alignas(64) _Atomic uint32_t cmd_head;
 	_Atomic uint32_t done_tail;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -220,6 +221,56 @@ static void one_daemon(void)
 	all_gone(); /* it would serve the next case, too */
 }
 
+/* One after the other opens a NIC and broadcasts, alone in its group: the NIC needs a buffer. */
+static int opens_and_broadcasts(int times)
+{
+	struct nic_group_args args = { .name = 7, .size = 1 };
+	uint8_t data[100] = { 0 };
+	struct nic_attr attr;
+	uint32_t op, group;
+
+	for (int i = 0; i < times; i++) {
+		struct nic *nic;
+		int err = nic_open(&(struct nic_open_args){ .device = device }, &nic);
+
+		if (err)
+			return 1;
+		nic_query(nic, &attr);
+		args.slot = &attr.slot;
+		err = nic_group_join(nic, &args, &op);
+		while (!err && (err = nic_op_test(nic, op, &group)) == NIC_NOT_DONE)
+			err = nic_poll(nic) < 0;
+		err = err ? err : nic_bcast(nic, group, attr.slot, data, sizeof(data), &op);
+		while (!err && (err = nic_op_test(nic, op, NULL)) == NIC_NOT_DONE)
+			err = nic_poll(nic) < 0;
+		nic_close(nic);
+		if (err)
+			return 2;
+	}
+	return 0;
+}
+
+/* A daemon that is awake takes a slot the moment it is live; everything it needs to know is there by then. */
+static void taken_at_once(void)
+{
+	pid_t child[MEMBERS];
+	int status;
+
+	nic_param_set("engine", "daemon", "test");
+	for (int i = 0; i < MEMBERS; i++) {
+		child[i] = fork();
+		if (child[i] == 0) {
+			alarm(60);
+			_exit(opens_and_broadcasts(150));
+		}
+	}
+	for (int i = 0; i < MEMBERS; i++) {
+		REQUIRE(waitpid(child[i], &status, 0) == child[i]);
+		CHECK_EQ(status, 0);
+	}
+	all_gone();
+}
+
 /* A command that is not there, or that does no good: a sentence, and no slot is left. */
 static void no_program(void)
 {
@@ -287,6 +338,7 @@ int main(void)
 	CASE(direct_daemon_goes_on);
 	CASE(qnix_daemon_goes_on);
 	CASE(one_daemon);
+	CASE(taken_at_once);
 	CASE(no_program);
 	CASE(inline_does_not);
 	CASE(needs_a_lock);
