@@ -10,7 +10,7 @@
  * With engine `inline` the NIC works inside nic_post_* and nic_poll of the process that owns the slot; nothing else runs it.
  * With engine `thread` a thread of that process runs it, too, under the caller's lock (nic_open_args.enter).  With engine `daemon`
  * a process of its own runs the NICs of all slots of the card: what was posted goes on by itself, and the next nic_poll completes the
- * descriptors of what is over.  The short ways (nic_send_short, nic_send_given, nic_take) decline there.
+ * descriptors of what is over.  The short ways (nic_send_short, nic_send_given, nic_take, nic_take_of) decline there.
  *
  * Every function returns an enum nic_err unless it says otherwise, and writes output parameters only on success.
  */
@@ -227,6 +227,11 @@ struct nic_taken {
 	void *buffer;    /* that buffer, the consumer's from now on; NULL: none */
 };
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
+/*
+ * The same for one VI whose message is expected next: what nic_take would return if it is next on that VI's link, else 0, and
+ * then nothing was done.  It is no replacement for nic_take, which looks at all links and does what else there is to do.  Hot.
+ */
+uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 

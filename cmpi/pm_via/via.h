@@ -243,6 +243,8 @@ struct cmpi {
 	cmpi_am_fn *am;
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
+	struct cmpi_proc *near;       /* sent the last packet that came by value */
+	uint32_t near_passes;         /* since everybody was asked */
 	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
 	bool crowded;                    /* cores are short: what to do is asked after every idle pass */

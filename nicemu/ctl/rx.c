@@ -631,17 +631,20 @@ static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32
  */
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, struct nic_taken *out)
 {
-	uint32_t op = p->op, len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1;
+	uint32_t word = nic_packet_word_of(p), len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1;
 	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
 	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
+	uint32_t given = word ^ nic_packet_word(NIC_OP_SEND ^ NIC_OP_SEND_BUF, 0, 0); /* the same message in a buffer */
 
-	/* No flags: len is the length.  An empty message is none of these, having nothing to hand over. */
-	if (nic_unlikely((op != NIC_OP_SEND && op != NIC_OP_SEND_BUF) || len - 1 >= NIC_BUFFER_SIZE || nic_vi_state(ctx) != NIC_VI_CONNECTED ||
-	                 ctx->gen != p->gen || ctx->peer_slot != link->peer || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) ||
-	                 ctx->rx_head == ctx->rx_tail || ctx->rx_bad || ctx->rx_skip || ctx->rx_done ||
-	                 (len > e->room && !(e->control & NIC_CTL_POOL))))
+	/*
+	 * Connected, and of this life of the connection (from_peer says so).  No flags: len is the length.  An empty message
+	 * is none of these, having nothing to hand over.
+	 */
+	if (nic_unlikely((word != ctx->from_peer && given != ctx->from_peer) || len - 1 >= NIC_BUFFER_SIZE || ctx->peer_slot != link->peer ||
+	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || ctx->rx_head == ctx->rx_tail ||
+	                 (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) || (len > e->room && !(e->control & NIC_CTL_POOL))))
 		return 0;
-	if (nic_likely(op == NIC_OP_SEND)) {
+	if (nic_likely(word == ctx->from_peer)) {
 		if (nic_unlikely(len > NIC_INLINE_MAX))
 			return 0;
 		cells = nic_packet_cells(len);
@@ -661,6 +664,15 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
 		nic_buffer_balance(nic, link);
 	return len;
+}
+
+/* Where nobody takes by value (no link is here, or none that does) this finds nothing. */
+uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
+{
+	struct nic_link *link = nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+	const struct nic_packet *p = nic_likely(link && nic->arch->pipe->take) ? nic_link_peek(link) : NULL;
+
+	return p && p->vi == vi ? nic_rx_take(nic, link, p, cq, out) : 0;
 }
 
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)

@@ -432,12 +432,11 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint32_t len = sizeof(msg->head) + msg->alen + msg->blen, cells = nic_packet_cells(len);
+	uint64_t total = (uint64_t)sizeof(msg->head) + msg->alen + msg->blen;
+	uint32_t len = (uint32_t)total, cells = nic_packet_cells(len);
 	struct nic_packet *p;
 
-	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || msg->alen > NIC_INLINE_MAX ||
-	                 msg->blen > NIC_INLINE_MAX || len > NIC_INLINE_MAX || len > ctx->max_transfer ||
-	                 ctx->no_short))
+	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
 		return NIC_NOT_DONE;
 	p = room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))

@@ -18,6 +18,13 @@ void nic_event(struct nic *nic, enum nic_event_code code, uint64_t vi_cookie, ui
 		nic->event(nic->event_arg, &event);
 }
 
+/* The short ways in and out. */
+static void shut(struct nic_vi_ctx *ctx, uint32_t vi)
+{
+	ctx->short_max = 0;
+	ctx->from_peer = nic_packet_word(0, 0, (uint16_t)(vi ^ 1)); /* what packets for this VI cannot say */
+}
+
 static void set_state(struct nic_vi_ctx *ctx, uint32_t state)
 {
 	nic_store_release(&ctx->state, state); /* pairs with peers' acquire when they look for a free or live VI */
@@ -118,6 +125,7 @@ int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out
 	ctx->rx_spilled = ctx->tx_spilled = 0;
 	ctx->acks_owed = ctx->reads = ctx->writes = 0;
 	ctx->queued = ctx->rx_bound = 0;
+	shut(ctx, (uint32_t)vi);
 	set_state(ctx, NIC_VI_IDLE);
 	*out = vi;
 	return NIC_OK;
@@ -164,6 +172,8 @@ void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer)
 	ctx->acks_owed = 0;
 	ctx->tx_number = ctx->rx_number = 0;
 	ctx->tx_last = 0xFFFF;
+	ctx->short_max = ctx->no_short ? 0 : ctx->max_transfer < NIC_INLINE_MAX ? ctx->max_transfer : NIC_INLINE_MAX;
+	ctx->from_peer = nic_packet_word(NIC_OP_SEND, ctx->gen, (uint16_t)vi);
 	set_state(ctx, NIC_VI_CONNECTED);
 	nic_count(nic, connections, 1);
 	nic_rx_head(nic, vi);
@@ -199,8 +209,9 @@ void nic_vi_flush(struct nic *nic, uint32_t vi)
 }
 
 /* The peer forgets this life of the VI; packets of it that are still under way are dropped. */
-static void end_life(struct nic_vi_ctx *ctx, uint32_t state)
+static void end_life(struct nic_vi_ctx *ctx, uint32_t vi, uint32_t state)
 {
+	shut(ctx, vi);
 	ctx->gen++; /* before the state: nic_sys_resync and deliver_pull of the peer look at both */
 	set_state(ctx, state);
 }
@@ -212,7 +223,7 @@ void nic_vi_fail(struct nic *nic, uint32_t vi, int event, uint32_t remote_error)
 	if (nic_vi_state(ctx) != NIC_VI_CONNECTED)
 		return;
 	nic_sys_disconnect(nic, vi, remote_error);
-	end_life(ctx, NIC_VI_ERROR);
+	end_life(ctx, vi, NIC_VI_ERROR);
 	nic_vi_flush(nic, vi);
 	nic_count(nic, connections_lost, 1);
 	if (event != NIC_EV_NONE)
@@ -225,7 +236,7 @@ void nic_vi_lost(struct nic *nic, uint32_t vi)
 
 	if (nic_vi_state(ctx) != NIC_VI_CONNECTED)
 		return;
-	end_life(ctx, NIC_VI_ERROR);
+	end_life(ctx, vi, NIC_VI_ERROR);
 	nic_vi_flush(nic, vi);
 	nic_count(nic, connections_lost, 1);
 	nic_event(nic, NIC_EV_CONN_LOST, ctx->cookie, 0, 0);
@@ -243,7 +254,7 @@ int nic_disconnect(struct nic *nic, uint32_t vi)
 	nic_conn_withdraw(nic, vi);
 	if (nic_vi_state(ctx) == NIC_VI_CONNECTED) {
 		nic_sys_disconnect(nic, vi, 0);
-		end_life(ctx, NIC_VI_ERROR);
+		end_life(ctx, vi, NIC_VI_ERROR);
 	}
 	nic_vi_flush(nic, vi);
 	set_state(ctx, NIC_VI_IDLE);

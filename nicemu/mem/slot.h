@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
 	NIC_RING_CELLS = 512, /* a power of two */
@@ -104,6 +105,29 @@ struct nic_packet {
 		} qnix;
 	};
 };
+
+/* Operation, generation and VI of a packet in one word: the four bytes from `op` on. */
+static inline uint32_t nic_packet_word(uint8_t op, uint8_t gen, uint16_t vi)
+{
+	const struct {
+		uint8_t op, gen;
+		uint16_t vi;
+	} parts = { op, gen, vi };
+	uint32_t word;
+
+	memcpy(&word, &parts, sizeof(word));
+	return word;
+}
+
+static inline uint32_t nic_packet_word_of(const struct nic_packet *p)
+{
+	uint32_t word;
+
+	memcpy(&word, &p->op, sizeof(word));
+	return word;
+}
+_Static_assert(offsetof(struct nic_packet, gen) == offsetof(struct nic_packet, op) + 1 &&
+               offsetof(struct nic_packet, vi) == offsetof(struct nic_packet, op) + 2, "one word");
 
 /* A cell that goes on with the payload of the packet before it. */
 struct nic_more {

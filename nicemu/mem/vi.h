@@ -55,8 +55,10 @@ struct nic_vi_ctx {
 	uint16_t peer_slot, peer_vi;
 	uint8_t gen, peer_gen; /* of this VI's connection; of the peer's */
 	uint16_t no_short; /* 1: a message inside a command must not be sent: it needs an answer, or the post strategy has no such way */
-	uint32_t pad1;
 	uint32_t peer_epoch; /* epoch of the peer slot when connected */
+	/* owner's NIC only */
+	uint32_t short_max;  /* bytes that a message inside a command may have; 0 while not connected */
+	uint32_t from_peer;  /* nic_packet_word of a whole message from the peer; while not connected, a word for another VI */
 
 	/* owner's NIC only */
 	_Alignas(64) uint32_t rx_head, rx_tail; /* receive ring: next to use, next to fill */

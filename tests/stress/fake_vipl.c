@@ -1169,6 +1169,15 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE handle, VIPX_ARRIVAL *arrival)
 	return arrival->RecvQueue ? VipRecvDone(arrival->ViHandle, &arrival->Descriptor) : VipSendDone(arrival->ViHandle, &arrival->Descriptor);
 }
 
+VIP_RETURN VipxRecvTake(VIP_VI_HANDLE handle, VIPX_ARRIVAL *arrival)
+{
+	struct vi *vi = handle;
+
+	if (!vi || !vi->used || vi->cq->head != vi->cq->tail || fake_random(100) >= net.config.brief)
+		return VIP_NOT_DONE;
+	return take_value(vi, arrival) ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 bool fake_crowded;
 unsigned fake_rests;
 

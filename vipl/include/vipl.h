@@ -384,6 +384,12 @@ typedef struct _VIPX_ARRIVAL {
 	VIP_UINT64 Data[(VIPX_SHORT_MAX + 7) / 8];
 } VIPX_ARRIVAL;
 VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
+/*
+ * The short way to a message by value that is expected on one VI whose receive queue has a completion queue, which is empty:
+ * what VipxCQTake would return of that VI, or VIP_NOT_DONE, and then nothing was done; not even the NIC's other work, so
+ * VipxCQTake has to be called, too.
+ */
+VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
 
 /*
  * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands

@@ -93,6 +93,27 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE CQHandle, VIPX_ARRIVAL *Arrival)
 	return result;
 }
 
+VIP_RETURN VipxRecvTake(VIP_VI_HANDLE ViHandle, VIPX_ARRIVAL *Arrival)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	if (__builtin_expect(!Arrival || !vi->recv.cq, 0)) {
+		vipl_leave(vipl_nic_of(&vi->object));
+		return Arrival ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
+	}
+	Arrival->Message = Arrival->Data;
+	Arrival->Length = nic_take_of(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_taken *)(void *)Arrival);
+	if (Arrival->Length) {
+		Arrival->User = vi->user;
+		Arrival->RecvQueue = VIP_TRUE;
+		Arrival->Descriptor = NULL;
+	}
+	vipl_leave(vipl_nic_of(&vi->object));
+	return Arrival->Length ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
 {
 	struct vipl_nic *nic = vipl_nic_enter(NicHandle);

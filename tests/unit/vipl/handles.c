@@ -79,6 +79,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 
 static void bad_vi(VIP_VI_HANDLE vi)
 {
+	VIPX_ARRIVAL arrival;
 	VIP_VI_ATTRIBUTES attr = { 0 };
 	VIP_VI_STATE state;
 	VIP_BOOLEAN s, r;
@@ -106,6 +107,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipRecvNotify(vi, NULL, on_queue));
 	BAD(VipxViPeer(vi, &pid, &slot));
 	BAD(VipSetUserData(vi, &d));
+	BAD(VipxRecvTake(vi, &arrival));
 	CHECK(!VipGetUserData(vi));
 }
 
@@ -283,6 +285,7 @@ static void null_pointers(void)
 	BAD(VipCQDone(cq, NULL, &r));
 	BAD(VipCQDone(cq, &vi, NULL));
 	BAD(VipxCQTake(cq, NULL));
+	BAD(VipxRecvTake(o.a, NULL));
 	BAD(VipCQWait(cq, 1, NULL, &r));
 	BAD(VipCQWait(cq, 1, &vi, NULL));
 	BAD(VipPostSend(o.a, NULL, o.handle));

@@ -552,6 +552,54 @@ static void by_value(void)
 	one_close(&o);
 }
 
+/* The short way takes what comes next if it is for that VI and nothing is before it; otherwise it changes nothing. */
+static void by_value_of_one(void)
+{
+	VIPX_SHORT m = { .Head = 1 };
+	VIP_CQ_HANDLE cq;
+	VIPX_ARRIVAL next;
+	struct one o;
+
+	if (strcmp(VipxParameterString("arch"), "qnix") == 0)
+		SKIP("a NIC that asks first takes nothing by value");
+	one_open(&o);
+	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
+	o.a = one_vi(&o, NULL, NULL);
+	o.b = one_vi(&o, NULL, cq);
+	VIP(VIP_SUCCESS, VipSetUserData(o.b, &o));
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next)); /* no link yet */
+	one_connect(&o);
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next));
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.a, &next)); /* no completion queue */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next)); /* no receive: not a message, and not this call's to refuse */
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 2000), o.handle));
+	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+	CHECK(!next.Descriptor && next.ViHandle == o.b && next.User == &o && next.RecvQueue && next.Length == 8);
+	CHECK_EQ(next.Data[0], m.Head);
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next));
+	/* What is in the completion queue comes first. */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	CHECK(VipxPoll(o.nic) > 0);
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 2, 2000), o.handle));
+	m.Head = 2;
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next));
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	CHECK(next.Descriptor == (VIP_DESCRIPTOR *)(void *)o.mem);
+	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+	CHECK_EQ(next.Data[0], m.Head);
+	/* On its way when the connection ends: of a life that is over. */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	CHECK(VipxPoll(o.nic) > 0);
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_SUCCESS, VipDisconnect(o.b));
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 4, 2000), o.handle));
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next));
+	one_close(&o);
+}
+
 /* Entries of a VI that has gone are not shown. */
 static void cq_of_the_dead(void)
 {
@@ -600,6 +648,7 @@ int main(void)
 	CASE(cq_overflow);
 	CASE(cq_next);
 	CASE(by_value);
+	CASE(by_value_of_one);
 	CASE(cq_of_the_dead);
 	return check_done();
 }
