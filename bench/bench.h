@@ -359,16 +359,34 @@ static inline int bench_run(struct bench *b, int argc, char **argv)
 	return status;
 }
 
-/* ---- one-sided: a window of the largest size, locked by all for the whole run ---- */
+/* ---- one-sided: a window for as many of the largest size as are under way at once, locked by all for the whole run ---- */
+
+enum { BENCH_EXPOSED = 64 << 20 };
+
+/* As far as 64 MiB reach. */
+static inline size_t bench_extent(const struct bench *b)
+{
+	size_t all = b->o.max * (size_t)b->o.window;
+
+	return all < BENCH_EXPOSED ? all : b->o.max > BENCH_EXPOSED ? b->o.max : BENCH_EXPOSED;
+}
+
+/* Where message number k of a window goes in it. */
+static inline size_t bench_place(const struct bench *b, int k)
+{
+	return (size_t)k % (bench_extent(b) / (b->bytes ? b->bytes : 1)) * b->bytes;
+}
 
 static inline void bench_window_open(struct bench *b)
 {
+	size_t extent = bench_extent(b);
+
 	if (b->o.allocate) {
-		MPI_Win_allocate((MPI_Aint)b->o.max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->exposed, &b->win);
-		memset(b->exposed, 1, b->o.max);
+		MPI_Win_allocate((MPI_Aint)extent, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->exposed, &b->win);
+		memset(b->exposed, 1, extent);
 	} else {
-		b->exposed = bench_memory(b, b->o.max);
-		MPI_Win_create(b->exposed, (MPI_Aint)b->o.max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->win);
+		b->exposed = bench_memory(b, extent);
+		MPI_Win_create(b->exposed, (MPI_Aint)extent, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &b->win);
 	}
 	MPI_Win_lock_all(0, b->win);
 	snprintf(b->note, sizeof b->note, "Window creation: MPI_Win_%s, synchronization: MPI_Win_flush",

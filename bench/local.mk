@@ -38,7 +38,9 @@ noinst_PROGRAMS += \
 	bench/match_posted \
 	bench/match_unexpected \
 	bench/mbw_mr \
+	bench/put_bw \
 	bench/put_latency \
+	bench/put_rate \
 	bench/start
 
 bench_allreduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
@@ -69,8 +71,13 @@ bench_match_unexpected_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -DUNEXPECTED
 bench_match_unexpected_LDADD = $(MPI_LIBS)
 bench_mbw_mr_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_mbw_mr_LDADD = $(MPI_LIBS)
+bench_put_bw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_put_bw_LDADD = $(MPI_LIBS)
 bench_put_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_put_latency_LDADD = $(MPI_LIBS)
+bench_put_rate_SOURCES = bench/put_bw.c
+bench_put_rate_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -DRATE
+bench_put_rate_LDADD = $(MPI_LIBS)
 bench_start_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_start_LDADD = $(MPI_LIBS)
 

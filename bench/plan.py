@@ -102,6 +102,7 @@ BANDWIDTH_BARS = (
 )
 ALLOC_BARS = (Bar("bidirectional bandwidth, MPI_Alloc_mem, 64 - 512 KiB", 64 * KIB, 512 * KIB, 1.8),)
 CROWD = ("qnix", "mtl-qnix", "vader", "ucx", "mpich")
+ONE_SIDED = ("qnix", "vader", "ucx", "mpich")
 
 PARTS = (
     Part("latency", "Latency, one way", Case("latency"), bars=LATENCY_BARS),
@@ -115,8 +116,17 @@ PARTS = (
          bars=ALLOC_BARS),
     Part("bibw-real", "Bidirectional bandwidth, real data", Case("bibw", options=("-r",)),
          bars=ahead("bidirectional bandwidth, real data")),
-    Part("put", "Put, flushed", Case("put_latency"), ("qnix", "vader", "ucx", "mpich"), ahead("one-sided put")),
-    Part("get", "Get, flushed", Case("get_latency"), ("qnix", "vader", "ucx", "mpich"), ahead("one-sided get")),
+    Part("put", "Put, flushed", Case("put_latency"), ONE_SIDED, ahead("one-sided put")),
+    Part("put-rate", "Puts, 64 for a flush", Case("put_rate"), ONE_SIDED, ahead("rate of puts, 64 for a flush")),
+    Part("put-bw", "Put bandwidth, 64 for a flush", Case("put_bw"), ONE_SIDED, ahead("bandwidth of puts, 64 for a flush")),
+    Part("get", "Get, flushed", Case("get_latency"), ONE_SIDED, ahead("one-sided get")),
+    Part("put-alloc-mem", "Put, window of MPI_Alloc_mem memory", Case("put_latency", options=("-a",)), ONE_SIDED,
+         ahead("one-sided put, MPI_Alloc_mem")),
+    Part("get-alloc-mem", "Get, window of MPI_Alloc_mem memory", Case("get_latency", options=("-a",)), ONE_SIDED,
+         ahead("one-sided get, MPI_Alloc_mem")),
+    # On one host osc/sm has these windows, and no BTL is asked: no bar.
+    Part("put-allocate", "Put, window of MPI_Win_allocate", Case("put_latency", options=("-w", "allocate")), ONE_SIDED),
+    Part("get-allocate", "Get, window of MPI_Win_allocate", Case("get_latency", options=("-w", "allocate")), ONE_SIDED),
     Part("barrier-8", "Barrier of 8 ranks", Case("barrier", 8, slots=8), CROWD,
          (Bar("barrier, 8 ranks, no hint", limit=50, absolute="us"),), milliseconds=300),
     Part("start-2", "Start of 2 ranks", Case("start", 2, slots=2), ("qnix", "mtl-qnix", "vader")),
@@ -136,6 +146,7 @@ PICTURES = (
     ("bandwidth", "Bandwidth", ("bandwidth", "bandwidth-real")),
     ("bibw", "Bidirectional bandwidth", ("bibw", "bibw-alloc", "bibw-real")),
     ("onesided", "One-sided communication", ("put", "get")),
+    ("puts", "Many puts, one flush", ("put-rate", "put-bw")),
     ("matching", "Matching", ("match-posted", "match-unexpected")),
 )
 
