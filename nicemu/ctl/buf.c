@@ -181,6 +181,7 @@ static void recover_packet(struct nic_pool *pool, const struct nic_packet *p)
 	case NIC_OP_SEND_BUF:
 	case NIC_OP_WRITE_BUF:
 	case NIC_OP_READ_BUF:
+	case NIC_OP_WRITE_PART:
 		pool_put(pool, p->buf.buffer);
 		break;
 	case NIC_OP_QNIX:

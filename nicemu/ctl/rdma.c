@@ -6,8 +6,8 @@
  * There are three ways, and `how` chooses:
  *   alone   this NIC copies everything, in one step, while the descriptor is posted (cross-memory attach);
  *   halves  this NIC copies the first half, the NIC at the other end the second one, at the same time;
- *   stream  of a read: the other NIC sends the data in buffers, this one takes them out.  Two copies, but both ends are at
- *           work, and no system call.
+ *   stream  of a read: the other NIC sends the data in buffers, this one takes them out.  Of a write: this one sends them, the
+ *           other one puts them in place.  Two copies, but both ends are at work, and no system call.
  * For the last two the other NIC is *asked*: a packet names a claim (mem/claim.h), the descriptor waits.  Of what the other
  * one has not claimed when it has shown no sign of life for a number of passes, nothing is left to it: this NIC closes the
  * claim and does the rest alone.  Until the other one looks at the requests that it has been sent it is not asked again.
@@ -19,7 +19,8 @@
  * Order.  Requests are served first in, first out, and claims are closed from the newest to the oldest, so what the other
  * NIC does is always the front of the queue.  The rest is done in order, when all before it is complete.  With that, two
  * writes to the same place end as they were posted (nic_rdma_write delays one that could not); sends, immediate data and
- * reads wait for the writes before them (`fenced` in tx.c).
+ * reads wait for the writes before them (`fenced` in tx.c).  Packets of writes are put in place when they are taken from the
+ * link, before older requests of reads.
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
@@ -28,10 +29,13 @@
 
 enum {
 	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
+	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
+	PUT_DOUBT = 63,     /* writes done alone at most before the peer is asked again */
 	WINDOW = 48,        /* packets of a stream on the link at once: more would fall out of the caches */
 	MUTUAL = 128,       /* so many requests after one of the peer.s, it counts as busy as this side */
 	PARTS_PASS = 16,    /* of streams to one peer, per pass */
 	PART_MIN = 2048, PART_MAX = 8192,
+	PUT_PARTS = 4,      /* packets of a write at most */
 	PAGE = 4096,
 };
 
@@ -126,6 +130,12 @@ static uint32_t part_of(uint32_t total)
 	return part < PART_MIN ? PART_MIN : part > PART_MAX ? PART_MAX : part;
 }
 
+/* The same, by what is under way just now. */
+static uint32_t part_now(const struct nic_link *link, const struct work *w)
+{
+	return link->ask_head == link->ask_tail ? part_of(w->total) : PART_MAX;
+}
+
 /* Where the second half begins: on a page of this process, so that two copies never meet in one; 0: too short for that. */
 static uint32_t half_of(const struct work *w)
 {
@@ -162,19 +172,58 @@ static uint32_t stream_limit(const struct nic_link *link)
 	return link->mutual ? link->stream_mutual : link->stream_busy;
 }
 
+/*
+ * Up to how many bytes a write goes in packets.  A target that computes and looks now and then would be waited for in vain again and
+ * again: the more often it was late, the more writes are done alone before the next one asks.  Doubt comes fast and goes slowly, so that
+ * who is late more than now and then is hardly ever asked.
+ */
+static uint32_t put_limit(struct nic_link *link, const struct work *w)
+{
+	if (nic_unlikely(link->put_alone)) {
+		link->put_alone--;
+		return 0;
+	}
+	return w->control & NIC_CTL_IMMEDIATE ? 0 : link->put_max < PUT_PARTS * PART_MAX ? link->put_max : PUT_PARTS * PART_MAX;
+}
+
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
+	uint32_t packets;
+
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return ALONE;
 	if (!link->cma)
 		return STREAM;
+	packets = w->op == NIC_CTL_RDMA_READ ? stream_limit(link) : put_limit(link, w);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
 		return ALONE;
-	if (w->op == NIC_CTL_RDMA_READ && w->total <= stream_limit(link))
+	if (w->total && w->total <= packets)
 		return STREAM;
 	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && peer_pulls(nic, link))
 		return HALVES;
 	return ALONE;
+}
+
+/* Opens a claim, before the packet that names it. */
+static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
+                                uint32_t from)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_ask *a;
+	uint32_t id, part = part_now(link, w);
+
+	if (nic_unlikely(link->ask_tail == 0)) /* no claim has id 0 */
+		link->ask[link->ask_tail++].id = 0;
+	id = link->ask_tail++;
+	link->mutual -= link->mutual != 0;
+	a = &link->ask[id % NIC_CLAIMS];
+	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total };
+	nic_claim_open(asked(link, id), id);
+	e->flags |= NIC_TXE_ASKED;
+	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
+	nic->nshared++;
+	nic_count(nic, shared, 1);
+	return a;
 }
 
 /* Asks the peer's NIC; false: there is no room for it. */
@@ -183,32 +232,24 @@ static bool ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_packet *p;
 	struct nic_ask *a;
-	uint32_t id;
-	bool busy;
 
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || !(p = room(nic, ctx, link)))
 		return false;
-	if (nic_unlikely(link->ask_tail == 0)) /* no claim has id 0 */
-		link->ask[link->ask_tail++].id = 0;
-	busy = link->ask_head != link->ask_tail;
-	id = link->ask_tail++;
-	link->mutual -= link->mutual != 0;
-	a = &link->ask[id % NIC_CLAIMS];
-	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .pos = ctx->tx_next, .from = from, .part = busy ? PART_MAX : part_of(w->total), .limit = w->total };
-	nic_claim_open(asked(link, id), id);
+	a = open_ask(nic, vi, link, e, w, op, from);
 	p->ask.addr = w->desc->seg[0].addr + from;
 	p->ask.handle = w->desc->seg[0].handle;
-	p->ask.claim = id;
+	p->ask.claim = a->id;
 	p->ask.peer = op == NIC_OP_READ_REQ ? 0 : w->seg[0].addr + from;
 	p->ask.part = a->part;
 	p->ask.pad = 0;
 	head(p, ctx, op, w->total - from, 0);
 	publish(nic, link, p);
-	e->flags |= NIC_TXE_ASKED;
-	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
-	nic->nshared++;
-	nic_count(nic, shared, 1);
 	return true;
+}
+
+static bool is_write(const struct nic_ask *a)
+{
+	return a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_WRITE_PART;
 }
 
 /* The transfer is complete, or its VI is down. */
@@ -216,7 +257,7 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 
-	*(a->op == NIC_OP_WRITE_HALF ? &ctx->writes : &ctx->reads) -= 1;
+	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
 	a->id = 0;
 	nic->nshared--;
 	while (link->ask_head != link->ask_tail && !link->ask[link->ask_head % NIC_CLAIMS].id)
@@ -343,16 +384,84 @@ static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_c
 	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
 }
 
-/* Would the next `len` bytes that this NIC writes meet a half that is still under way? */
-static bool meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len)
+/* Bytes [from, from + len) of what is to be written, which has been found ours to read. */
+static void gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint32_t from, uint32_t len, uint8_t *to)
+{
+	struct iovec local[NIC_DESC_SEGS_MAX];
+	unsigned n = pieces(nic, ctx, w, from, len, local);
+
+	for (unsigned i = 0; i < n; i++) {
+		nic_host_read(nic, to, (uintptr_t)local[i].iov_base, local[i].iov_len);
+		to += local[i].iov_len;
+	}
+}
+
+/* Buffers for the parts, all or none. */
+static bool take_buffers(struct nic *nic, uint32_t *index, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!nic_buffer_take(nic, &index[i])) {
+			while (i--)
+				nic_buffer_give(nic, index[i]);
+			return false;
+		}
+	return true;
+}
+
+/* One part of the write: in the buffer, or in the packet. */
+static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, const struct nic_ask *a, uint32_t part,
+                    const uint32_t *buffer)
+{
+	uint32_t from = part * a->part, len = w->total - from < a->part ? w->total - from : a->part;
+	struct nic_packet *p = nic_link_reserve(link, 0);
+
+	if (buffer)
+		p->put.buffer = *buffer;
+	gather(nic, ctx, w, from, len, buffer ? nic_buffer(nic, *buffer) : p->put.data);
+	p->put.handle = w->desc->seg[0].handle;
+	p->put.addr = w->desc->seg[0].addr + from;
+	p->put.claim = a->id;
+	p->put.part = part;
+	head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
+	publish(nic, link, p);
+}
+
+/* A write in packets: the peer's NIC puts them in place. */
+static nic_noinline enum step put(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	uint32_t part = part_now(link, w), n = (w->total + part - 1) / part, index[PUT_PARTS];
+	bool inside = w->total <= NIC_PUT_SHORT;
+	struct nic_ask *a;
+
+	if (!room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || (!inside && !take_buffers(nic, index, n)))
+		return STEP_AGAIN;
+	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
+	for (uint32_t i = 0; i < n; i++)
+		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i]);
+	link->balance -= inside ? 0 : (int32_t)n;
+	nic_count(nic, bytes_write_buffer, w->total);
+	return STEP_WAIT;
+}
+
+/*
+ * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet; and,
+ * unless it goes in packets itself, for all that do.
+ */
+static bool meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets)
 {
 	for (uint32_t id = link->ask_head; id != link->ask_tail; id++) {
 		const struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 		const struct nic_desc *desc;
 		uint64_t at;
 
-		if (!a->id || a->vi != vi || a->op != NIC_OP_WRITE_HALF)
+		if (!a->id || a->vi != vi || !is_write(a))
 			continue;
+		if (a->op == NIC_OP_WRITE_PART) {
+			if (!packets)
+				return true;
+			continue;
+		}
 		desc = nic_host(entry(nic, a)->desc);
 		at = desc->seg[0].addr + a->from;
 		if (addr < at + (desc->length - a->from) && at < addr + len)
@@ -368,7 +477,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	struct nic_packet *p = NULL;
 	uint32_t error;
-	bool share;
+	enum how way;
 
 	if (e->done == 0 && w->total &&
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
@@ -378,10 +487,12 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
-	share = how(nic, link, w) == HALVES;
-	if (nic_unlikely(ctx->writes) && meets(nic, link, vi, remote->addr, share ? half_of(w) : w->total))
+	way = how(nic, link, w);
+	if (nic_unlikely(ctx->writes) && meets(nic, link, vi, remote->addr, way == HALVES ? half_of(w) : w->total, way == STREAM))
 		return STEP_AGAIN;
-	if (share)
+	if (way == STREAM)
+		return put(nic, vi, link, e, w);
+	if (way == HALVES)
 		return halves(nic, vi, link, e, w);
 	if (w->control & NIC_CTL_IMMEDIATE) {
 		p = room(nic, ctx, link);
@@ -470,11 +581,18 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		finish(nic, link, a, 0);
 }
 
+/* The peer was late: the next ones are done alone. */
+static void doubt(struct nic_link *link)
+{
+	link->put_alone = link->put_doubt = link->put_doubt < PUT_DOUBT ? 2 * link->put_doubt + 1 : PUT_DOUBT;
+}
+
 /* The peer has given no sign for long enough: what it has not claimed is ours again. */
 static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 {
 	/* Acquire: before the closing.  A claim that is then found untouched will be found closed, and that changes `seen`. */
 	uint32_t seen_before = nic_load_acquire(&link->asked->seen);
+	bool put = false;
 
 	for (uint32_t id = link->ask_tail; id-- != link->ask_head;) {
 		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
@@ -489,13 +607,34 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 			nic_count(nic, shared_taken_back, a->from != a->limit);
 			a->limit = a->from;
 		} else {
-			nic_count(nic, shared_taken_back, !parts);
+			nic_count(nic, shared_taken_back, a->op == NIC_OP_WRITE_PART ? parts * a->part < a->limit : !parts);
 		}
+		put |= a->op == NIC_OP_WRITE_PART;
 		if (!parts) {
 			link->absent = true;
 			link->absent_seen = seen_before;
 		}
 	}
+	if (put)
+		doubt(link);
+}
+
+/* Of a write in packets. */
+static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word)
+{
+	uint32_t placed = nic_claim_in_place(word);
+
+	if (nic_likely(placed * a->part >= a->limit)) {
+		link->put_doubt -= (link->put_doubt + 7) / 8;
+		finish(nic, link, a, 0);
+		return 1;
+	}
+	if (word & NIC_CLAIM_REFUSED)
+		placed = 0;
+	else if (!a->closed || nic_claim_placing(word))
+		return 0;
+	finish(nic, link, a, move_late(nic, link, a, placed * a->part));
+	return 1;
 }
 
 /* One step of the oldest transfer.  0: it waits. */
@@ -523,6 +662,8 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 		return 1;
 	}
 	word = nic_claim_look(asked(link, a->id)); /* R2 */
+	if (a->op == NIC_OP_WRITE_PART)
+		return advance_put(nic, link, a, word);
 	if (word & NIC_CLAIM_DONE) {
 		struct nic_desc *desc = nic_host(e->desc);
 
@@ -540,10 +681,14 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 static bool sign(struct nic_link *link, const struct nic_ask *a)
 {
 	bool moved = link->idle_pos != link->rx_pos || link->idle_id != a->id;
+	uint64_t word;
 
 	link->idle_pos = link->rx_pos;
 	link->idle_id = a->id;
-	return moved || (a->op != NIC_OP_READ_REQ && (nic_claim_look(asked(link, a->id)) & NIC_CLAIM_PARTS));
+	if (moved || a->op == NIC_OP_READ_REQ)
+		return moved;
+	word = nic_claim_look(asked(link, a->id));
+	return a->op == NIC_OP_WRITE_PART ? nic_claim_placing(word) : (word & NIC_CLAIM_PARTS) != 0;
 }
 
 static int run_asked(struct nic *nic, struct nic_link *link)
@@ -556,7 +701,7 @@ static int run_asked(struct nic *nic, struct nic_link *link)
 		return 0;
 	if (sign(link, a))
 		link->idle = 0;
-	else if (++link->idle >= PATIENCE) {
+	else if (++link->idle >= (a->op == NIC_OP_WRITE_PART ? PUT_PATIENCE : PATIENCE)) {
 		link->idle = 0;
 		take_back(nic, link);
 		return 1;
@@ -570,7 +715,7 @@ void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	struct nic_claim *claim = asked(link, a->id);
 	uint64_t word = nic_claim_close(claim);
 
-	if (a->op != NIC_OP_READ_REQ && (word & NIC_CLAIM_PARTS))
+	if ((a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_READ_HALF) && (word & NIC_CLAIM_PARTS))
 		nic_dma_settle(nic, link, claim);
 	entry(nic, a)->flags &= ~NIC_TXE_ASKED;
 	over(nic, link, a);
@@ -601,6 +746,25 @@ nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_
 	}
 	nic_host_write(nic, addr, nic_buffer(nic, index), len);
 	return true;
+}
+
+/* A part of a write whose claim is still open: into place. */
+void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len)
+{
+	uint32_t id = p->put.claim, handle = p->put.handle;
+	struct nic_claim *claim = &link->asking->claim[id % NIC_CLAIMS];
+	uint64_t addr = p->put.addr;
+
+	if (nic_likely(nic_claim_take_placing(claim, id, p->put.part))) {
+		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
+			nic_host_write(nic, addr, data, len);
+			nic_claim_placed(claim);
+			nic_count(nic, bytes_helped, len);
+		} else {
+			nic_claim_tell(claim, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
+		}
+	}
+	nic_store_release(&link->asking->seen, id); /* pairs with take_back */
 }
 
 nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len)

@@ -409,12 +409,14 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 		;
 	else if (nic_unlikely(a->len > NIC_BUFFER_SIZE))
 		nic_count(nic, bad_packets, 1);
-	else if (nic_unlikely(a->ctx->rx_skip && a->op != NIC_OP_READ_BUF))
+	else if (nic_unlikely(a->ctx->rx_skip && a->op != NIC_OP_READ_BUF && a->op != NIC_OP_WRITE_PART))
 		a->ctx->rx_skip = (a->flags & NIC_PF_MORE) != 0;
 	else if (a->op == NIC_OP_WRITE_BUF)
 		write_buffer(nic, a, index);
 	else if (a->op == NIC_OP_READ_BUF)
 		nic_rdma_part(nic, a->link, a->vi, a->p, index, a->len, a->flags);
+	else if (a->op == NIC_OP_WRITE_PART)
+		nic_rdma_put(nic, a->link, a->vi, a->p, nic_buffer(nic, index), a->len);
 	else if (nic_likely(where + a->len <= NIC_BUFFER_SIZE && where <= NIC_BUFFER_SIZE))
 		taken = deliver_buffer(nic, a, index, where);
 	else
@@ -468,6 +470,7 @@ static void dispatch(struct nic *nic, struct arrival *a)
 	case NIC_OP_SEND_BUF:
 	case NIC_OP_WRITE_BUF:
 	case NIC_OP_READ_BUF:
+	case NIC_OP_WRITE_PART:
 		with_buffer(nic, a);
 		return;
 	default:
@@ -489,6 +492,12 @@ static void dispatch(struct nic *nic, struct arrival *a)
 	case NIC_OP_READ_HALF:
 	case NIC_OP_WRITE_HALF:
 		nic_rdma_request(nic, a->link, a->vi, a->p, a->len);
+		break;
+	case NIC_OP_WRITE_SHORT:
+		if (nic_likely(a->len <= NIC_PUT_SHORT))
+			nic_rdma_put(nic, a->link, a->vi, a->p, a->p->put.data, a->len);
+		else
+			nic_count(nic, bad_packets, 1);
 		break;
 	case NIC_OP_ACK:
 		nic_tx_acknowledge(nic, a->vi, a->len, 0);

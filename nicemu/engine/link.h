@@ -32,7 +32,7 @@ struct nic_ask {
 	bool closed;
 	uint32_t pos;    /* of its descriptor in the send ring */
 	uint32_t from;   /* halves: where the peer's begins */
-	uint32_t part;   /* READ_REQ: bytes of a part */
+	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
 };
 
@@ -83,6 +83,8 @@ struct nic_link {
 	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
 	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
 	uint32_t stream_max, stream_busy, stream_mutual;
+	uint32_t put_max;                 /* bytes: up to this a write goes in packets */
+	uint32_t put_alone, put_doubt;    /* writes that do not before one does again; how many it will be when the peer is late again */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];

@@ -10,7 +10,8 @@
  * So each part has exactly one mover, whoever stops at whatever instruction.
  *
  * A part that is a copy straight into or out of the asking process is announced by DONE or REFUSED, with release [R2];
- * the asking NIC's acquire pairs with it.  Other parts arrive as packets.
+ * the asking NIC's acquire pairs with it.  The parts of a write that came in packets are counted in PLACED when they are in place, in
+ * the same way; a refusal closes the claim.  The parts of a read arrive as packets.
  */
 #ifndef NIC_MEM_CLAIM_H
 #define NIC_MEM_CLAIM_H
@@ -26,6 +27,8 @@ enum {
 	NIC_CLAIM_DONE = 0x10000,    /* the copy is made */
 	NIC_CLAIM_REFUSED = 0x20000, /* not by this NIC; nothing was moved */
 	NIC_CLAIM_CLOSED = 0x40000,  /* no further part may be taken */
+	NIC_CLAIM_PLACED = 0x100000, /* times the number of parts of a write that are in place */
+	NIC_CLAIM_PLACES = 0xFFF,    /* at most */
 };
 
 struct nic_claim {
@@ -57,13 +60,38 @@ static inline bool nic_claim_take(struct nic_claim *claim, uint32_t id, uint32_t
 	       atomic_compare_exchange_strong_explicit(&claim->word, &word, word + 1, memory_order_acq_rel, memory_order_acquire);
 }
 
+/* The same of a write that comes in packets: those before it are in place. */
+static inline bool nic_claim_take_placing(struct nic_claim *claim, uint32_t id, uint32_t part)
+{
+	uint64_t word = (uint64_t)id << 32 | (uint64_t)part * (NIC_CLAIM_PLACED + 1);
+
+	return part < NIC_CLAIM_PLACES &&
+	       atomic_compare_exchange_strong_explicit(&claim->word, &word, word + 1, memory_order_acq_rel, memory_order_acquire);
+}
+
 /* The part that was taken is a copy, and is made or refused: DONE or REFUSED. */
 static inline void nic_claim_tell(struct nic_claim *claim, uint64_t how)
 {
 	atomic_fetch_or_explicit(&claim->word, how, memory_order_release); /* R2 */
 }
 
-/* Ends the taking; returns the word as it then stays but for DONE and REFUSED. */
+static inline void nic_claim_placed(struct nic_claim *claim)
+{
+	atomic_fetch_add_explicit(&claim->word, NIC_CLAIM_PLACED, memory_order_release); /* R2 */
+}
+
+static inline uint32_t nic_claim_in_place(uint64_t word)
+{
+	return (uint32_t)word / NIC_CLAIM_PLACED;
+}
+
+/* Is the other one at a part of such a write just now? */
+static inline bool nic_claim_placing(uint64_t word)
+{
+	return nic_claim_in_place(word) != (word & NIC_CLAIM_PARTS);
+}
+
+/* Ends the taking; returns the word as it then stays but for DONE, REFUSED and PLACED. */
 static inline uint64_t nic_claim_close(struct nic_claim *claim)
 {
 	return atomic_fetch_or_explicit(&claim->word, NIC_CLAIM_CLOSED, memory_order_acq_rel);

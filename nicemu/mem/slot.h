@@ -26,6 +26,7 @@ enum {
 	NIC_RING_RESERVE = 4, /* cells that data leaves free for system messages */
 	NIC_PAYLOAD = 48,     /* in the first cell of a packet */
 	NIC_PAYLOAD_MORE = 60, /* in each further one */
+	NIC_PUT_SHORT = 24,   /* of an RDMA write, in its packet */
 	NIC_PACKET_CELLS = 18, /* at most */
 	NIC_PAYLOAD_MAX = NIC_PAYLOAD + (NIC_PACKET_CELLS - 1) * NIC_PAYLOAD_MORE,
 };
@@ -42,6 +43,8 @@ enum nic_op {
 	NIC_OP_READ_BUF,   /* a part of the answer */
 	NIC_OP_READ_HALF,  /* RDMA read: please copy the second half into my process */
 	NIC_OP_WRITE_HALF, /* RDMA write: please copy the second half out of my process */
+	NIC_OP_WRITE_SHORT, /* RDMA write: please put this in place; payload in the packet */
+	NIC_OP_WRITE_PART, /* the same, a part of it, in a buffer */
 	NIC_OP_ACK,        /* system: the oldest unacknowledged messages of the VI are in place, or were refused */
 	NIC_OP_DISCONNECT, /* system: the sender's end of the VI is gone; len messages are acknowledged first, imm: error of the next one */
 	/* from here on not about a VI of the link, as far as the link's part of the receiver knows */
@@ -92,6 +95,14 @@ struct nic_packet {
 			uint32_t part;  /* READ_REQ: bytes of a part */
 			uint32_t pad;
 		} ask;
+		struct {
+			uint32_t buffer; /* WRITE_PART, where buf has it */
+			uint32_t handle;
+			uint64_t addr;   /* at the receiver, of this part */
+			uint32_t claim;  /* id (see claim.h) */
+			uint32_t part;   /* number of it */
+			uint8_t data[NIC_PUT_SHORT];
+		} put;
 		struct {
 			uint32_t n;
 			uint32_t buffer[11];
@@ -144,6 +155,7 @@ static inline uint32_t nic_packet_cells(uint32_t payload)
 _Static_assert(sizeof(struct nic_packet) == 64 && sizeof(struct nic_more) == 64, "a cell is one cache line");
 _Static_assert(NIC_RING_CELLS >= 4 * NIC_PACKET_CELLS, "a few of the longest packets fit");
 _Static_assert(offsetof(struct nic_packet, data) == 16, "header is 16 bytes");
+_Static_assert(offsetof(struct nic_packet, put.buffer) == offsetof(struct nic_packet, buf.buffer), "who looks for buffers finds it");
 
 /*
  * The doorbell of a slot.  1: its owner sleeps, or is about to; whoever has published something for it sets 0 and wakes it.

@@ -168,6 +168,17 @@ static void request(struct nic_packet *q)
 	q->ask.peer = (uintptr_t)p.b.mem;
 }
 
+/* Of a write in packets: mostly the first part. */
+static void put(struct nic_packet *q, uint32_t len)
+{
+	request(q);
+	q->put.claim = q->ask.claim;
+	q->put.buffer = some_buffer();
+	q->put.handle = some_handle();
+	q->put.addr = fuzz_seldom(4) ? -(uint64_t)len : some_address();
+	q->put.part = FUZZ_OF(0, 0, 0, 1, NIC_CLAIM_PLACES, UINT32_MAX);
+}
+
 static void body(struct nic_packet *q)
 {
 	uint32_t len = q->len_flags & NIC_PF_LEN;
@@ -190,6 +201,10 @@ static void body(struct nic_packet *q)
 		q->ask.addr = some_address();
 		q->ask.handle = some_handle();
 		request(q);
+		break;
+	case NIC_OP_WRITE_SHORT:
+	case NIC_OP_WRITE_PART:
+		put(q, len);
 		break;
 	case NIC_OP_RETURN:
 		q->ret.n = FUZZ_OF(0, 1, 11, 12, UINT32_MAX);

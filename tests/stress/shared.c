@@ -60,6 +60,7 @@ static long batch(uint32_t *random, uint32_t round)
 		len[i] = 1 + next(random) % MOST;
 		memset(from + i * MOST, (int)(round + i), len[i]);
 		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % MOST;
+		link->put_max = next(random) % 32768;
 		link->half_min = next(random) % 16384;
 		start((int)i, op, i * MOST, len[i]);
 	}
@@ -77,7 +78,7 @@ static long batch(uint32_t *random, uint32_t round)
 /* Every way was gone, by both. */
 static bool all_seen(void)
 {
-	return counter(p.a.nic, "bytes_peer_half") > 0 && atomic_load(&streamed) &&
+	return counter(p.a.nic, "bytes_peer_half") > 0 && counter(p.a.nic, "bytes_write_buffer") > 0 && atomic_load(&streamed) &&
 	       counter(p.a.nic, "shared_taken_back") > 0;
 }
 

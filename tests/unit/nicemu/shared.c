@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA on which the NICs of both ends work (ctl/rdma.c): streams and halves, a peer that does not look, looks too late, or
+ * RDMA on which the NICs of both ends work (ctl/rdma.c): streams, halves and writes in packets, a peer that does not look, looks too late, or
  * dies with a claim in hand, and memory that goes while a transfer is under way.  a asks, b is asked.
  */
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "tests/unit/nicemu/kin.h"
 
-enum { BIG = 512 << 10, LONG_AGO = 2000 /* passes that no patience survives */ };
+enum { BIG = 512 << 10, PUT_MAX = 32 << 10, LONG_AGO = 2000 /* passes that no patience survives */ };
 
 static struct pair p;
 
@@ -17,10 +17,11 @@ static struct nic_link *ab(void)
 	return p.a.nic->link[p.b.nic->me];
 }
 
-/* Streams up to this many bytes, halves from that many. */
+/* Streams, and writes in packets, up to this many bytes, halves from that many. */
 static void ways(uint32_t stream_max, uint32_t half_min)
 {
 	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
+	ab()->put_max = stream_max < PUT_MAX ? stream_max : PUT_MAX;
 	ab()->half_min = half_min;
 }
 
@@ -120,6 +121,17 @@ static void halves_of_every_size(void)
 	pair_close(&p);
 }
 
+static void packets_of_every_size(void)
+{
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	every_size(NIC_CTL_RDMA_WRITE);
+	CHECK(counter(p.a.nic, "bytes_write_buffer") > PUT_MAX);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), counter(p.b.nic, "bytes_helped"));
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+	CHECK_EQ(p.a.nic->nshared, 0);
+	pair_close(&p);
+}
+
 /* More than the ring, the claims and the link hold; both ways mixed; b looks now and then. */
 static void many_under_way(void)
 {
@@ -156,37 +168,108 @@ static void many_under_way(void)
 /* Nobody is there: a does it alone, soon, and does not ask again until b has looked. */
 static void absent_peer(void)
 {
-	for (int way = 0; way < 3; way++) {
-		uint16_t op = way == 2 ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ;
-		struct end *from = way == 2 ? &p.a : &p.b, *to = way == 2 ? &p.b : &p.a;
+	enum { READ_STREAM, READ_HALVES, WRITE_HALVES, WRITE_PACKETS, WRITE_PACKET, WAYS };
+
+	for (int way = 0; way < WAYS; way++) {
+		uint16_t op = way >= WRITE_HALVES ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ;
+		struct end *from = way >= WRITE_HALVES ? &p.a : &p.b, *to = way >= WRITE_HALVES ? &p.b : &p.a;
+		uint32_t len = way == WRITE_PACKETS ? 20000 : way == WRITE_PACKET ? 8 : BIG;
 		int polls = 0;
 		struct nic_desc *d;
 		uint64_t asked;
 
-		BEGIN(way ? 0 : UINT32_MAX, 8192);
-		pattern(from->mem, BIG, 3);
-		d = post(0, op, 0, 0, BIG);
+		BEGIN(way == READ_HALVES || way == WRITE_HALVES ? 0 : UINT32_MAX, 8192);
+		pattern(from->mem, len, 3);
+		d = post(0, op, 0, 0, len);
 		CHECK(!done(d));
 		for (; !done(d) && polls < LONG_AGO; polls++)
 			nic_poll(p.a.nic);
 		CHECK(good(d));
 		CHECK(polls < 200);
-		CHECK(is_pattern(to->mem, BIG, 3));
+		CHECK(is_pattern(to->mem, len, 3));
 		CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
 		asked = counter(p.a.nic, "shared");
-		CHECK(good(post(1, op, 0, 0, BIG))); /* in the call */
+		CHECK(good(post(1, op, 0, 0, len))); /* in the call */
 		CHECK_EQ(counter(p.a.nic, "shared"), asked);
-		memset(to->mem, 0x55, BIG);
+		memset(to->mem, 0x55, len);
 		pair_poll(&p); /* b finds a request that has been taken back */
 		CHECK_EQ(to->mem[0], 0x55);
-		CHECK_EQ(to->mem[BIG - 1], 0x55);
-		d = post(2, op, 0, 0, BIG);
+		CHECK_EQ(to->mem[len - 1], 0x55);
+		d = post(2, op, 0, 0, len);
 		CHECK_EQ(counter(p.a.nic, "shared"), asked + 1);
 		pair_poll(&p);
 		CHECK(good(d));
-		CHECK(is_pattern(to->mem, BIG, 3));
+		CHECK(is_pattern(to->mem, len, 3));
 		pair_close(&p);
 	}
+}
+
+/* b always looks too late for a write: it is asked more and more seldom, and again when it has come in time for a while. */
+static void doubted_peer(void)
+{
+	enum { LATE = 500, ENOUGH = 2000 };
+	uint64_t asked;
+	int left = ENOUGH;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	for (int i = 0; i < LATE; i++) {
+		struct nic_desc *d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 8);
+
+		poll_a(done(d) ? 0 : LONG_AGO);
+		CHECK(good(d));
+		nic_poll(p.b.nic);
+	}
+	asked = counter(p.a.nic, "shared");
+	CHECK(asked > 5 && asked < 20);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	for (int in_time = 0; in_time < 10 && left; left--) {
+		struct nic_desc *d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 8);
+
+		in_time = done(d) ? 0 : in_time + 1;
+		pair_poll(&p);
+		CHECK(good(d));
+	}
+	CHECK(left > 0);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	pair_close(&p);
+}
+
+/* b has put a part of a write in place, is in the middle of the next, and is not seen again when that is there: a does the rest. */
+static void half_placed(void)
+{
+	enum { LEN = 32000, PART = 8192 };
+	struct nic_claim *claim;
+	struct nic_desc *d;
+	uint32_t id;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	pattern(p.a.mem, LEN, 5);
+	memset(p.b.mem, 0x33, LEN);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, LEN);
+	id = ab()->ask[ab()->ask_head % NIC_CLAIMS].id;
+	claim = &p.b.nic->link[p.a.nic->me]->asking->claim[id % NIC_CLAIMS];
+	CHECK(nic_claim_take_placing(claim, id, 0));
+	nic_claim_placed(claim);
+	CHECK(!nic_claim_take_placing(claim, id, 0));
+	CHECK(nic_claim_take_placing(claim, id, 1));
+	poll_a(LONG_AGO);
+	CHECK(!done(d)); /* claimed is claimed */
+	nic_claim_close(claim); /* b was just in time for this part */
+	ab()->ask[id % NIC_CLAIMS].closed = true;
+	poll_a(LONG_AGO);
+	CHECK(!done(d));
+	nic_claim_placed(claim);
+	poll_a(LONG_AGO);
+	CHECK(good(d));
+	CHECK_EQ(p.b.mem[0], 0x33); /* it was this test that claimed the two */
+	CHECK_EQ(p.b.mem[2 * ab()->ask[id % NIC_CLAIMS].part - 1], 0x33);
+	CHECK(memcmp(p.b.mem + 2 * PART, p.a.mem + 2 * PART, LEN - 2 * PART) == 0);
+	memset(p.b.mem, 0x55, LEN);
+	pair_poll(&p); /* the packets come late */
+	CHECK_EQ(p.b.mem[0], 0x55);
+	CHECK_EQ(p.b.mem[LEN - 1], 0x55);
+	CHECK_EQ(p.a.nic->nshared, 0);
+	pair_close(&p);
 }
 
 /* b sends a part of the stream and is not seen again: what it has not sent, a copies. */
@@ -229,6 +312,24 @@ static void flushed_with(bool stream)
 	pair_close(&p);
 }
 
+/* The same of a write: what has not been put in place by then never is. */
+static void flushed_packets(void)
+{
+	struct nic_desc *d;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	memset(p.b.mem, 0x33, BIG);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
+	CHECK(!done(d));
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
+	pair_poll(&p);
+	CHECK_EQ(p.b.mem[0], 0x33);
+	CHECK_EQ(p.b.mem[19999], 0x33);
+	CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
+	pair_close(&p);
+}
+
 static void flushed_stream(void) { flushed_with(true); }
 static void flushed_halves(void) { flushed_with(false); }
 
@@ -268,28 +369,31 @@ static void flush_waits_for_a_claim(void)
 }
 
 /* The target's region goes before its NIC looks: an error as if it had never been. */
-static void gone_with(uint16_t op, bool stream)
+static void gone_with(uint16_t op, bool stream, uint32_t len)
 {
 	struct nic_desc *d;
 
 	BEGIN(stream ? UINT32_MAX : 0, 8192);
 	memset(p.b.mem, 0x33, BIG);
 	memset(p.a.mem, 0x44, BIG);
-	d = post(0, op, 0, 0, BIG);
+	d = post(0, op, 0, 0, len);
+	CHECK(!done(d));
 	CHECK_EQ(nic_mem_deregister(p.b.nic, (uintptr_t)p.b.mem, p.b.handle), NIC_OK);
 	pair_poll(&p);
 	CHECK(done(d) && (status_of(d) & NIC_ST_RDMA_PROT));
 	if (op == NIC_CTL_RDMA_WRITE) /* the first half was there in time */
-		CHECK_EQ(p.b.mem[BIG - 1], 0x33);
+		CHECK_EQ(p.b.mem[len - 1], 0x33);
 	CHECK_EQ(kin_state(&p.a), NIC_VI_ERROR);
 	CHECK_EQ(kin_state(&p.b), NIC_VI_ERROR);
 	CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
 	pair_close(&p);
 }
 
-static void region_gone_stream(void) { gone_with(NIC_CTL_RDMA_READ, true); }
-static void region_gone_read(void) { gone_with(NIC_CTL_RDMA_READ, false); }
-static void region_gone_write(void) { gone_with(NIC_CTL_RDMA_WRITE, false); }
+static void region_gone_stream(void) { gone_with(NIC_CTL_RDMA_READ, true, BIG); }
+static void region_gone_read(void) { gone_with(NIC_CTL_RDMA_READ, false, BIG); }
+static void region_gone_write(void) { gone_with(NIC_CTL_RDMA_WRITE, false, BIG); }
+static void region_gone_packet(void) { gone_with(NIC_CTL_RDMA_WRITE, true, 8); }
+static void region_gone_packets(void) { gone_with(NIC_CTL_RDMA_WRITE, true, 20000); }
 
 /* The same when a has to do it alone in the end. */
 static void region_gone_late(void)
@@ -318,16 +422,16 @@ static void local_protection(void)
 	pair_close(&p);
 }
 
-/* A send, a read and immediate data stay behind a write whose second half is under way. */
-static void send_waits_for_write(void)
+/* A send, a read and immediate data stay behind a write that the peer is helping with. */
+static void send_waits_for(bool packets, uint32_t len)
 {
 	struct nic_desc *w, *s, *r, *m;
 
-	BEGIN(0, 8192);
+	BEGIN(packets ? UINT32_MAX : 0, 8192);
 	for (int i = 0; i < 2; i++)
 		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + BIG + 4096 * i, 100));
-	pattern(p.a.mem, BIG, 1);
-	w = post(0, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
+	pattern(p.a.mem, len, 1);
+	w = post(0, NIC_CTL_RDMA_WRITE, 0, 0, len);
 	s = fill(&p.a, 1, NIC_CTL_SEND, p.a.mem, 8);
 	send_desc(&p.a, s);
 	m = rdma(2, NIC_CTL_RDMA_WRITE | NIC_CTL_IMMEDIATE, 0, 0, 64);
@@ -340,7 +444,7 @@ static void send_waits_for_write(void)
 	for (int i = 0; i < 40 && !done(&p.b.desc[0]); i++) {
 		nic_poll(p.b.nic);
 		if (done(&p.b.desc[0]))
-			CHECK(is_pattern(p.b.mem, BIG, 1));
+			CHECK(is_pattern(p.b.mem, len, 1));
 		nic_poll(p.a.nic);
 	}
 	pair_poll(&p);
@@ -349,6 +453,9 @@ static void send_waits_for_write(void)
 	CHECK(memcmp(p.a.mem + BIG, p.a.mem, 4096) == 0);
 	pair_close(&p);
 }
+
+static void send_waits_for_write(void) { send_waits_for(false, BIG); }
+static void send_waits_for_packets(void) { send_waits_for(true, 20000); }
 
 /* Writes to the same place end as they were posted, though b comes late. */
 static void writes_in_order(void)
@@ -366,6 +473,43 @@ static void writes_in_order(void)
 			CHECK(good(&p.a.desc[i]));
 		CHECK(memcmp(p.b.mem, p.a.mem + 4 * 65536, 8192) == 0);
 		CHECK(is_pattern(p.b.mem + 8192, 65536, 5));
+		pair_close(&p);
+	}
+}
+
+/* The same of writes that go all ways, more than claims hold, in places that overlap; b looks always, seldom, or late. */
+static void ways_in_order(void)
+{
+	enum { N = 100, ROOM = 100000 };
+	static uint8_t wanted[ROOM];
+	uint32_t random = 1;
+
+	for (int often = 0; often < 12; often++) {
+		BEGIN(UINT32_MAX, 40000);
+		memset(wanted, 0, ROOM);
+		memset(p.b.mem, 0, ROOM);
+		pattern(p.a.mem, PAIR_MEM, often);
+		for (int i = 0; i < N; i++) {
+			uint32_t len, at, from;
+
+			random = random * 1103515245 + 12345;
+			len = 1 + (random >> 8) % (i % 3 == 0 ? 60000 : i % 3 == 1 ? 12000 : 64);
+			at = (random >> 16) % (ROOM - len);
+			from = i * 2048;
+			post(i, NIC_CTL_RDMA_WRITE, from, at, len);
+			memcpy(wanted + at, p.a.mem + from, len);
+			if (often && i % often == 0)
+				nic_poll(p.b.nic);
+			if (often % 3 == 2)
+				poll_a(often * 20);
+		}
+		if (often % 2)
+			poll_a(LONG_AGO);
+		pair_poll(&p);
+		for (int i = 0; i < N; i++)
+			CHECK(good(&p.a.desc[i]));
+		CHECK(memcmp(p.b.mem, wanted, ROOM) == 0);
+		CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
 		pair_close(&p);
 	}
 }
@@ -465,6 +609,7 @@ static int reader(void)
 	if (kin_connect(&p.a, "a", "b"))
 		return 1;
 	p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 30000;
+	p.a.nic->active[0]->put_max = 30000;
 	p.a.nic->active[0]->half_min = 30001;
 	if (!kin_await(p.a.nic, READY, 1))
 		return 2;
@@ -522,17 +667,25 @@ int main(void)
 	CASE(halves_of_every_size);
 	CASE(many_under_way);
 	CASE(absent_peer);
+	CASE(packets_of_every_size);
 	CASE(half_hearted_peer);
+	CASE(half_placed);
+	CASE(doubted_peer);
 	CASE(flushed_stream);
 	CASE(flushed_halves);
+	CASE(flushed_packets);
 	CASE(flush_waits_for_a_claim);
 	CASE(region_gone_stream);
 	CASE(region_gone_read);
 	CASE(region_gone_write);
+	CASE(region_gone_packet);
+	CASE(region_gone_packets);
 	CASE(region_gone_late);
 	CASE(local_protection);
 	CASE(send_waits_for_write);
+	CASE(send_waits_for_packets);
 	CASE(writes_in_order);
+	CASE(ways_in_order);
 	CASE(queue_fence);
 	return check_done();
 }
