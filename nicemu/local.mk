@@ -69,6 +69,11 @@ nicemu_sources = \
 	nicemu/arch/qnix.c \
 	nicemu/engine/card.c \
 	nicemu/engine/card.h \
+	nicemu/engine/card_lock.c \
+	nicemu/engine/card_look.c \
+	nicemu/engine/card_name.c \
+	nicemu/engine/card_pages.c \
+	nicemu/engine/card_parts.h \
 	nicemu/engine/check.c \
 	nicemu/engine/cores.c \
 	nicemu/engine/cores.h \
