@@ -34,6 +34,7 @@ noinst_PROGRAMS += \
 	bench/get_latency \
 	bench/ibarrier \
 	bench/ibcast \
+	bench/instructions \
 	bench/latency \
 	bench/match_posted \
 	bench/match_unexpected \
@@ -61,6 +62,8 @@ bench_ibarrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_ibarrier_LDADD = $(MPI_LIBS)
 bench_ibcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_ibcast_LDADD = $(MPI_LIBS)
+bench_instructions_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_instructions_LDADD = $(MPI_LIBS)
 bench_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_latency_LDADD = $(MPI_LIBS)
 bench_match_posted_SOURCES = bench/match.c

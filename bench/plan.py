@@ -107,6 +107,8 @@ ONE_SIDED = ("qnix", "vader", "ucx", "mpich")
 PARTS = (
     Part("latency", "Latency, one way", Case("latency"), bars=LATENCY_BARS),
     Part("latency-real", "Latency, real data", Case("latency", options=("-r",)), bars=ahead("latency, real data")),
+    Part("instructions", "Instructions of a message, sender and receiver", Case("instructions"), ("qnix", "mtl-qnix", "vader", "ucx"),
+         most=3),
     Part("rate", "Message rate", Case("mbw_mr"), bars=(Bar("message rate 8 B", 8, 8, 1.3),)),
     Part("rate-real", "Message rate, real data", Case("mbw_mr", options=("-r",)), bars=ahead("message rate, real data")),
     Part("bandwidth", "Bandwidth", Case("bw"), bars=BANDWIDTH_BARS),

@@ -62,6 +62,7 @@ TESTS = {
     "get_latency": Test("get latency", "us", False, 1, 4 * MIB, (10000, 1000), ("-w", "create", "-s", "flush")),
     "match_posted": Test("behind posted receives", "us", False, 1, 131072, (2000, 500)),
     "match_unexpected": Test("behind unexpected messages", "us", False, 1, 8192, (2000, 500)),
+    "instructions": Test("instructions of a message", "instructions", False, 1, 256, (100, 100)),
     "start": Test("start and memory", "", False, 0, 0, (1, 1), any_ranks=True, plain=True,
                   fields=("init", "memory", "own", "own_connected")),
     "many": Test("collectives", "", False, 0, 0, (1, 1), any_ranks=True, plain=True, fields=("passed",), passes=True),
