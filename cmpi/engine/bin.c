@@ -93,6 +93,7 @@ static void make_room(struct mpip_engine *e)
 {
 	struct mpip_bin *all = NULL, *bin;
 
+	e->recent = NULL;
 	sweep(e, &all);
 	if (e->nbins > e->nbuckets / 2 && e->nbuckets < 1u << 30)
 		buckets_set(e, e->nbuckets * 2);

@@ -15,13 +15,23 @@ static inline uint32_t mpip_hash(const struct mpip_engine *e, uint32_t context, 
 	return (uint32_t)(x >> e->shift);
 }
 
-/* NULL: there is none, or it would be empty. */
-static inline struct mpip_bin *mpip_bin_find(const struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag)
+static inline bool mpip_bin_is(const struct mpip_bin *bin, uint32_t context, int32_t source, int32_t tag)
 {
-	struct mpip_bin *bin = e->bucket[mpip_hash(e, context, source, tag)];
+	return bin->tag == tag && bin->source == source && bin->context == context;
+}
 
-	while (bin && (bin->tag != tag || bin->source != source || bin->context != context))
+/* NULL: there is none, or it would be empty.  The next lookup is often for the same as the last. */
+static inline struct mpip_bin *mpip_bin_find(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag)
+{
+	struct mpip_bin *bin = e->recent;
+
+	if (__builtin_expect(bin && mpip_bin_is(bin, context, source, tag), 1))
+		return bin;
+	bin = e->bucket[mpip_hash(e, context, source, tag)];
+	while (bin && !mpip_bin_is(bin, context, source, tag))
 		bin = bin->chain;
+	if (bin)
+		e->recent = bin;
 	return bin;
 }
 

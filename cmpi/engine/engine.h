@@ -73,6 +73,7 @@ struct mpip_process {
 
 /* Of this process; the first member of struct cmpi. */
 struct mpip_engine {
+	struct mpip_bin *recent;          /* of the last lookup; NULL: none that is still in the table */
 	struct mpip_bin **bucket;
 	uint32_t shift;                   /* 64 - log2(buckets) */
 	uint32_t nbins, nbuckets;         /* bins in the table, empty ones included */

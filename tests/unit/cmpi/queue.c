@@ -231,6 +231,46 @@ static void bins_are_used_again(void)
 	mpip_fini(&engine);
 }
 
+/* ---- the bin that was looked up last may be swept out ------------------------------------------------------------------------ */
+
+enum { EMPTY = 8, OTHERS = 600 };
+
+static struct cmpi_req some[OTHERS];
+
+static bool post(struct cmpi_req *req, struct cmpi_comm *in, int32_t source, int32_t tag)
+{
+	*req = (struct cmpi_req){.comm = in, .source = source, .tag = tag};
+	return mpip_enqposted(&engine, req);
+}
+
+static bool gets(const struct cmpi_req *req, int32_t source, int32_t tag)
+{
+	return mpip_match_posted(&engine, 1, source, tag) == req;
+}
+
+/* Some empty bins, of which `last` was looked up last, then so many others, of which one makes room. */
+static void swept(int32_t last, int32_t others)
+{
+	struct cmpi_comm one = {.context = 1};
+	struct cmpi_req req;
+
+	REQUIRE(mpip_init(&engine, false));
+	for (int32_t i = 1; i <= EMPTY; i++)
+		CHECK(post(&req, &one, 1, (last + i) % EMPTY) && gets(&req, 1, (last + i) % EMPTY));
+	for (int32_t i = 0; i < others; i++)
+		CHECK(post(&some[i], &one, 2, i));
+	CHECK(post(&req, &one, 1, last));
+	CHECK(gets(&some[0], 2, 0));
+	CHECK(gets(&req, 1, last));
+	mpip_fini(&engine);
+}
+
+static void a_swept_bin_is_not_remembered(void)
+{
+	for (int32_t others = 1; others <= OTHERS; others++)
+		swept(others % EMPTY, others);
+}
+
 /* ---- cost ------------------------------------------------------------------------------------------------------------------------ */
 
 static double now(void)
@@ -330,6 +370,7 @@ int main(void)
 {
 	CASE(like_a_plain_matcher);
 	CASE(bins_are_used_again);
+	CASE(a_swept_bin_is_not_remembered);
 	CASE(cost_does_not_grow);
 	return check_done();
 }
