@@ -154,6 +154,7 @@ struct cmpi_status {
 	bool cancelled;
 };
 
+/* What a receive needs comes first, and is little: a window of posted ones has to fit the first-level cache. */
 struct cmpi_req {
 	/* The caller fills in these ... */
 	void (*done)(struct cmpi_req *req);
@@ -163,16 +164,16 @@ struct cmpi_req {
 	uint64_t size;           /* of the message, or of the room for it */
 	int32_t source;          /* receives */
 	int32_t tag;
-	enum cmpi_mode mode;     /* sends */
 	/* ... finds this in `done` ... */
 	struct cmpi_status status;
+	enum cmpi_mode mode;     /* sends; the caller's */
 	/* ... and has no business here. */
 	uint8_t state;           /* enum mpip_req_state */
 	bool cancelling;
-	void (*cancel)(struct cmpi *cmpi, struct cmpi_req *req);
-	struct mpip_bin *bin;
 	struct cmpi_req *next, *prev;
+	struct mpip_bin *bin;
 	uint64_t sequence;
+	void (*cancel)(struct cmpi *cmpi, struct cmpi_req *req);
 	uint64_t module[CMPI_REQ_MODULE];
 };
 

@@ -43,9 +43,10 @@ struct mtl_qnix_comm {
 /* Behind each request of pml/cm. */
 struct mtl_qnix_request {
 	struct mca_mtl_request_t super; /* first */
-	struct cmpi_req cmpi;
-	struct opal_convertor_t *convertor;
+	/* Beside it, because a window of requests has to fit the first-level cache. */
 	void *packed;                   /* of data in pieces; NULL: none */
+	struct opal_convertor_t *convertor; /* of a receive of data in pieces */
+	struct cmpi_req cmpi;           /* a send that leaves at once does without */
 };
 
 struct mtl_qnix_module {

@@ -43,8 +43,11 @@ static int prepare(struct mtl_qnix_request *r, struct opal_convertor_t *converto
 	rc = ompi_mtl_datatype_recv_buf(convertor, &r->cmpi.buf, &size, &in_pieces);
 	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS || (in_pieces && !r->cmpi.buf)))
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	r->packed = in_pieces ? r->cmpi.buf : NULL;
-	r->convertor = convertor;
+	r->packed = NULL;
+	if (OPAL_UNLIKELY(in_pieces)) {
+		r->packed = r->cmpi.buf;
+		r->convertor = convertor;
+	}
 	r->cmpi.size = size;
 	r->cmpi.to = NULL;
 	r->cmpi.done = received;
