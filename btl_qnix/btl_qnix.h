@@ -6,7 +6,7 @@
  * asks for is one call of C-MPI each.  What it adds is memory for what C-MPI could not take at once, because Open MPI
  * retries only when some earlier operation completes (see frag.c).
  *
- *      component.c  life cycle, settings        pvar.c   MPI_T variables     common.h  with mtl_qnix: nic.c, mpool.c, param.c, tell.c
+ *      component.c  life cycle, settings        common.h  with mtl_qnix: nic.c, mpool.c, param.c, pvar.c, tell.c
  *      module.c     peers                       send.c   messages out (hot)  recv.c  messages in, progress (hot)
  *      frag.c       descriptors, retries        rdma.c   put, get, memory    atomic.c                   loop.c  to itself
  */
@@ -111,8 +111,6 @@ static inline int btl_qnix_opal_err(int err)
 /* component.c */
 bool btl_qnix_is_named(void); /* the list of BTLs names this one */
 
-/* pvar.c */
-void btl_qnix_pvar_register(void);
 
 /* See qnix_tell. */
 #define btl_qnix_tell(level, topic, ...) qnix_tell(QNIX_BTL, level, topic, __VA_ARGS__)

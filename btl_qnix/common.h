@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the components of this project have in common: the NIC, which they share, its memory for MPI_Alloc_mem, the parameters
- * of the stack below, and how the user is told something.  They live in one shared object that has a name for each of them, so there is one copy of all
- * this in a process.
+ * and the counters of the stack below, and how the user is told something.  They live in one shared object that has a name for
+ * each of them, so there is one copy of all this in a process.
  */
 #ifndef QNIX_COMMON_H
 #define QNIX_COMMON_H
@@ -34,6 +34,9 @@ void qnix_params_hand_down(const struct qnix_params *params);
 
 /* tell.c and mpool.c: on whose behalf */
 enum qnix_component { QNIX_BTL, QNIX_MTL, QNIX_COLL };
+
+/* pvar.c: the counters of the NIC at *cmpi, for QNIX_BTL and QNIX_MTL; the word is read whenever a variable is */
+void qnix_pvar_register(enum qnix_component who, const mca_base_component_t *component, struct cmpi *const *cmpi);
 
 /* mpool.c: from a component's enter to its leave, MPI_Alloc_mem takes the memory of the card, unless its setting says no */
 void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to);

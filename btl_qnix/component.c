@@ -253,7 +253,7 @@ static mca_btl_base_module_t **component_init(int *count, bool progress_threads,
 		free(modules);
 		return NULL;
 	}
-	btl_qnix_pvar_register();
+	qnix_pvar_register(QNIX_BTL, &mca_btl_qnix_component.super.btl_version, &btl_qnix.cmpi);
 	if (btl_qnix_is_named())
 		qnix_mpool_enter(QNIX_BTL, btl_qnix.cmpi);
 	modules[0] = &btl_qnix.super;

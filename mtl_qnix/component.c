@@ -130,6 +130,7 @@ static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool 
 		cmpi_unshare(mtl_qnix.cmpi, &mtl_qnix);
 		return NULL;
 	}
+	qnix_pvar_register(QNIX_MTL, &mca_mtl_qnix_component.mtl_version, &mtl_qnix.cmpi);
 	opal_progress_register(mtl_qnix_progress);
 	qnix_mpool_enter(QNIX_MTL, mtl_qnix.cmpi);
 	return &mtl_qnix.super;

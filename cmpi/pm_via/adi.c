@@ -153,7 +153,8 @@ void via_adi_fail(struct cmpi_proc *proc)
 
 int mpip_via_queuedsend(struct cmpi *c, struct cmpi_proc *proc)
 {
-	(void)c;
 	via_adi_push(proc);
+	if (proc->process.sendhead)
+		VIA_COUNT(c, sends_queued); /* what was added is the last of the queue */
 	return CMPI_OK;
 }

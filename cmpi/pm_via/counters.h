@@ -13,6 +13,7 @@
 	C(am_short, "cmpi_am_short", "of them, short enough to travel inside a NIC command") \
 	C(am_received, "cmpi_am_received", "Active messages received") \
 	C(eager, "cmpi_eager", "Matched messages sent eagerly") \
+	C(sends_queued, "cmpi_sends_queued", "Matched messages that waited in the send queue of their process: no credit, no connection, or others before them") \
 	C(credit_stalls, "cmpi_credit_stalls", "Packets that waited in the backlog for credit or a connection; an active message without credit is refused instead: cmpi_again") \
 	C(backlog_max, "cmpi_backlog_max", "Longest backlog of one connection, packets") \
 	C(noops_sent, "cmpi_noops_sent", "Credit messages (NOOPs) sent") \
