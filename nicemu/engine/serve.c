@@ -28,6 +28,7 @@ enum {
 	CMDS = 256,   /* taken in one look */
 	PASSES = 4,   /* of the control program in one look, while something moves */
 	WATCH = 64,   /* looks between two at a peer */
+	KEEP = 16 * NIC_BUFFER_BATCH, /* buffers that stay in a NIC's hands */
 	PASS_NS = 256, /* that a pass stands for, of time slept: as in wait.c */
 };
 
@@ -399,6 +400,8 @@ enum nic_serving nic_serve_run(struct nic_served *s)
 		if (!n)
 			break;
 	}
+	if (s->nic->slot->nbuffers > KEEP) /* what the process posts in buffers is not what it gets buffers from */
+		nic_buffer_release(s->nic);
 	if (++s->looks % WATCH == 0)
 		nic_driver_watch(s->nic);
 	if (flush(s) && s->answer)
