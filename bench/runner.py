@@ -61,7 +61,7 @@ TESTS = {
     "put_rate": Test("put rate", "msg/s", True, 1, 8192, (300, 40), ("-w", "create", "-s", "flush")),
     "get_latency": Test("get latency", "us", False, 1, 4 * MIB, (10000, 1000), ("-w", "create", "-s", "flush")),
     "match_posted": Test("behind posted receives", "us", False, 1, 131072, (2000, 500)),
-    "match_unexpected": Test("behind unexpected messages", "us", False, 1, 8192, (2000, 500)),
+    "match_unexpected": Test("behind unexpected messages", "us", False, 1, 131072, (2000, 500)),
     "instructions": Test("instructions of a message", "instructions", False, 1, 256, (100, 100)),
     "start": Test("start and memory", "", False, 0, 0, (1, 1), any_ranks=True, plain=True,
                   fields=("init", "memory", "own", "own_connected")),
