@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The coll component: a part of the components' shared object, see btl_qnix/local.mk.
-# The interface it knows is that of Open MPI 4.1, as the MTL's.
+# The interface it knows is that of Open MPI 4.1.
 
 COLL_FILES = \
 	coll_qnix/call.c \
@@ -13,7 +13,7 @@ COLL_FILES = \
 	coll_qnix/request.c \
 	coll_qnix/setup.c
 
-if HAVE_MTL
+if HAVE_COLL
 btl_qnix_mca_btl_qnix_la_SOURCES += $(COLL_FILES)
 btl_qnix_mca_btl_qnix_la_CPPFLAGS += -DQNIX_HAVE_COLL=1
 COLL_NAMES = mca_coll_qnix.so

@@ -20,7 +20,7 @@ AS_HELP_STRING([--without-ompi], [build the NIC, VIPL and the tools only])],
 
   OMPI_CPPFLAGS= OMPI_LIBS= MPI_LIBS= OMPI_BINDIR= OMPI_MPIRUN= MPICC= OMPI_PKGLIBDIR=
   OMPI_MTL_LIBS=
-  qnix_btl_version= qnix_mtl=no
+  qnix_btl_version= qnix_mtl=no qnix_coll=no
   AS_IF([test "x$with_ompi" != xno],
     [QNIX_OMPI_FIND
      AS_IF([test -n "$qnix_ompi_incdirs"], [QNIX_OMPI_BTL
@@ -28,6 +28,7 @@ AS_HELP_STRING([--without-ompi], [build the NIC, VIPL and the tools only])],
 
   AM_CONDITIONAL([HAVE_OMPI], [test "x$with_ompi" != xno])
   AM_CONDITIONAL([HAVE_MTL], [test "x$qnix_mtl" = xyes])
+  AM_CONDITIONAL([HAVE_COLL], [test "x$qnix_coll" = xyes])
   AC_SUBST([OMPI_MTL_LIBS])
   AC_SUBST([OMPI_CPPFLAGS])
   AC_SUBST([OMPI_LIBS])
@@ -175,17 +176,18 @@ AC_DEFUN([QNIX_OMPI_PMIX], [
        [--with-pmix=DIR])])
 ])
 
-# The MTL interface that qnix knows is that of 4.0 and 4.1, which come with BTL 3.1.0.
+# The MTL wants headers and symbols of Open MPI's upper half. The coll interface that qnix knows is that of 4.0 and 4.1, which come
+# with BTL 3.1.0.
 AC_DEFUN([QNIX_OMPI_MTL], [
   qnix_save_CPPFLAGS=$CPPFLAGS qnix_save_CFLAGS=$CFLAGS qnix_save_LIBS=$LIBS
   CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
   CFLAGS="$CFLAGS $QNIX_CFLAGS -Wno-error"
   LIBS="$OMPI_LIBS -lmpi $LIBS"
   AC_MSG_CHECKING([for ompi/mca/mtl/mtl.h and libmpi])
-  AS_IF([test "x$qnix_btl_version" = x310],
-    [AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include "ompi_config.h"
-        #include "ompi/mca/mtl/base/base.h"]], [[return ompi_mtl_base_framework.framework_output;]])],
-      [qnix_mtl=yes OMPI_MTL_LIBS=-lmpi])])
+  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include "ompi_config.h"
+      #include "ompi/mca/mtl/base/base.h"]], [[return ompi_mtl_base_framework.framework_output;]])],
+    [qnix_mtl=yes OMPI_MTL_LIBS=-lmpi])
   AC_MSG_RESULT([$qnix_mtl])
+  AS_IF([test "x$qnix_btl_version" = x310], [qnix_coll=$qnix_mtl])
   CPPFLAGS=$qnix_save_CPPFLAGS CFLAGS=$qnix_save_CFLAGS LIBS=$qnix_save_LIBS
 ])

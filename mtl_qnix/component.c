@@ -17,7 +17,7 @@ static int component_register(void);
 static int component_open(void);
 static int component_close(void);
 static int component_query(mca_base_module_t **module, int *priority);
-static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads);
+static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads MTL_QNIX_INIT_MORE);
 static int finalize(struct mca_mtl_base_module_t *mtl);
 
 OMPI_DECLSPEC mca_mtl_base_component_2_0_0_t mca_mtl_qnix_component = {
@@ -117,9 +117,10 @@ static int publish_address(void)
 	return rc;
 }
 
-static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
+static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads MTL_QNIX_INIT_MORE)
 {
 	(void)progress_threads;
+	MTL_QNIX_INIT_ANSWER();
 	qnix_params_hand_down(&params);
 	if (qnix_nic_open(mpi_threads || opal_using_threads(), NULL, mtl_qnix_peer_lost, &mtl_qnix, &mtl_qnix.cmpi) != CMPI_OK) {
 		mtl_qnix_tell(0, "mtl-no-nic", "the NIC could not be opened: %s", cmpi_last_error());

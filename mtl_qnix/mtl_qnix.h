@@ -24,6 +24,45 @@
 #include "ompi/proc/proc.h"
 #include "opal/class/opal_list.h"
 
+/* What differs between Open MPI 4 and 5, besides btl_qnix/compat.h. */
+#if BTL_VERSION >= 330
+#include "ompi/runtime/ompi_rte.h"
+
+#define MTL_QNIX_INIT_MORE , bool *accelerators /* out: their memory can be sent from */
+#define MTL_QNIX_INIT_ANSWER() (*accelerators = false)
+
+/* The number that all its processes have for it: without MCA_MTL_BASE_FLAG_SUPPORTS_EXT_CID they agree on one. */
+static inline uint32_t mtl_qnix_context(const struct ompi_communicator_t *comm)
+{
+	return comm->c_index;
+}
+
+static inline bool mtl_qnix_lacks_bound(const struct mca_mtl_request_t *request)
+{
+	(void)request;
+	return false;
+}
+#else
+#include "ompi/mca/rte/rte.h"
+
+#define MTL_QNIX_INIT_MORE
+#define MTL_QNIX_INIT_ANSWER() ((void)0)
+
+static inline uint32_t mtl_qnix_context(const struct ompi_communicator_t *comm)
+{
+	return comm->c_contextid;
+}
+
+/*
+ * pml/cm lets the convertors of its own short ways begin where the data begin; that of a persistent request begins where the
+ * user's buffer does, which ompi_mtl_datatype_pack does not know of.
+ */
+static inline bool mtl_qnix_lacks_bound(const struct mca_mtl_request_t *request)
+{
+	return request->ompi_req->req_persistent;
+}
+#endif
+
 /* A process; the endpoint of its ompi_proc_t.  Freed when the module ends. */
 struct mtl_qnix_peer {
 	opal_list_item_t super;

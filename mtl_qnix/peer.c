@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#include "ompi/mca/rte/rte.h"
-
 OBJ_CLASS_INSTANCE(mtl_qnix_peer_t, opal_list_item_t, NULL, NULL);
 
 static void decline(const struct ompi_proc_t *proc, const char *why)
@@ -132,7 +130,7 @@ int mtl_qnix_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicato
 	(void)mtl;
 	if (!c)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	c->cmpi.context = comm->c_contextid;
+	c->cmpi.context = mtl_qnix_context(comm);
 	c->cmpi.rank = (uint32_t)comm->c_my_rank;
 	c->size = size;
 	comm->c_pml_comm = (struct mca_pml_comm_t *)c;

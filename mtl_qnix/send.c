@@ -105,10 +105,6 @@ static void sent(struct cmpi_req *req)
 	end(mtl_qnix_request_of(req), req->status.err, req->status.cancelled);
 }
 
-/*
- * pml/cm lets the convertors of its own short ways begin where the data begin; that of a persistent request begins where the
- * user's buffer does, which ompi_mtl_datatype_pack does not know of.
- */
 static __opal_attribute_noinline__ void add_bound(struct cmpi_req *req, const struct opal_convertor_t *convertor, const void *packed)
 {
 	if (!packed && req->size)
@@ -140,7 +136,7 @@ int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 	(void)mtl, (void)blocking;
 	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
 		return err;
-	if (OPAL_UNLIKELY(request->ompi_req->req_persistent))
+	if (OPAL_UNLIKELY(mtl_qnix_lacks_bound(request)))
 		add_bound(&req, convertor, r->packed);
 	err = cmpi_send(mtl_qnix.cmpi, &req);
 	if (OPAL_UNLIKELY(err != CMPI_OK))

@@ -130,7 +130,8 @@ static bool watch(MPI_T_pvar_session *session, MPI_T_pvar_handle *handle)
 
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
 	return MPI_T_pvar_session_create(session) == MPI_SUCCESS &&
-	       MPI_T_pvar_get_index("btl_qnix_no_heap", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS &&
+	       (MPI_T_pvar_get_index("btl_qnix_no_heap", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS ||
+	        MPI_T_pvar_get_index("mtl_qnix_no_heap", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS) &&
 	       MPI_T_pvar_handle_alloc(*session, index, NULL, handle, &count) == MPI_SUCCESS;
 }
 
@@ -177,7 +178,11 @@ static void run_window(void)
 	MPI_Win win;
 
 	memset(cells, 0, (size_t)bytes);
-	MPI_Win_create(cells, bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	if (!CHECK(MPI_Win_create(cells, bytes, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win) == MPI_SUCCESS,
+	           "this MPI cannot make such a window over this transport")) {
+		check_group("memory of a window");
+		return;
+	}
 	for (int round = 0; round < 50; round++) {
 		const int n = round % 2 ? CELLS - 1 : 1 + round;
 

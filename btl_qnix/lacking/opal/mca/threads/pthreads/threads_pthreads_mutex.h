@@ -8,6 +8,7 @@
 #define BTL_QNIX_LACKING_MUTEX_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "opal/class/opal_object.h"
 
@@ -30,6 +31,34 @@ static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t 
 static inline void opal_thread_internal_mutex_unlock(opal_thread_internal_mutex_t *mutex)
 {
 	pthread_mutex_unlock(mutex);
+}
+
+/* Waiting for a request: ompi/request/request.h wants to see these defined.  Nobody here asks for a recursive one. */
+
+static inline int opal_thread_internal_mutex_init(opal_thread_internal_mutex_t *mutex, bool recursive)
+{
+	(void)recursive;
+	return pthread_mutex_init(mutex, NULL);
+}
+
+static inline void opal_thread_internal_mutex_destroy(opal_thread_internal_mutex_t *mutex)
+{
+	pthread_mutex_destroy(mutex);
+}
+
+static inline int opal_thread_internal_cond_init(opal_thread_internal_cond_t *cond)
+{
+	return pthread_cond_init(cond, NULL);
+}
+
+static inline void opal_thread_internal_cond_signal(opal_thread_internal_cond_t *cond)
+{
+	pthread_cond_signal(cond);
+}
+
+static inline void opal_thread_internal_cond_destroy(opal_thread_internal_cond_t *cond)
+{
+	pthread_cond_destroy(cond);
 }
 
 #endif
