@@ -30,7 +30,7 @@ static bool take_out(struct cmpi *c, struct cmpi_req *req)
 		mpip_unpost(c, req);
 	else
 		return false;
-	req->state = MPIP_REQ_RECEIVING;
+	mpip_req_set(req, MPIP_REQ_RECEIVING);
 	return true;
 }
 

@@ -158,6 +158,12 @@ int mpip_urecv(struct cmpi *c, struct cmpi_proc *from, struct cmpi_message *mess
                const struct cmpi_type *type, struct cmpi_comm *comm, struct cmpi_status *status);
 int mpip_progress_blk(struct cmpi *c, struct cmpi_req *req, int pollall);
 
+/* Relaxed: under the lock; a waiter looks without it, but for DONE only (R2). */
+static inline void mpip_req_set(struct cmpi_req *req, enum mpip_req_state state)
+{
+	__atomic_store_n(&req->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
 /* The request is over; its caller is told by whoever gives the lock back (mpip_tell), or now (mpip_req_done). */
 static inline void mpip_req_end(struct mpip_engine *e, struct cmpi_req *req, int err)
 {

@@ -14,7 +14,7 @@ static inline void unlink_posted(struct mpip_engine *e, struct cmpi_req *req)
 
 	*(req->prev ? &req->prev->next : &bin->posted) = req->next;
 	*(req->next ? &req->next->prev : &bin->posted_tail) = req->prev;
-	req->state = MPIP_REQ_RECEIVING;
+	mpip_req_set(req, MPIP_REQ_RECEIVING);
 	e->nposted[class]--;
 	e->wild -= class != MPIP_EXACT;
 }
@@ -62,7 +62,7 @@ bool mpip_enqposted(struct mpip_engine *e, struct cmpi_req *req)
 	req->prev = bin->posted ? bin->posted_tail : NULL;
 	*(bin->posted ? &bin->posted_tail->next : &bin->posted) = req;
 	bin->posted_tail = req;
-	req->state = MPIP_REQ_RECVHEAD;
+	mpip_req_set(req, MPIP_REQ_RECVHEAD);
 	e->nposted[class]++;
 	e->wild += class != MPIP_EXACT;
 	return true;

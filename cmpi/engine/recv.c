@@ -48,7 +48,7 @@ void mpip_unpost(struct cmpi *c, struct cmpi_req *req)
 
 static inline int take(struct cmpi *c, struct cmpi_message *message, struct cmpi_req *req)
 {
-	req->state = MPIP_REQ_RECEIVING;
+	mpip_req_set(req, MPIP_REQ_RECEIVING);
 	return mpip_process(message->from)->protocol->pt_uirecv(c, message->from, message, req);
 }
 

@@ -13,7 +13,7 @@ void mpip_enqsend(struct mpip_process *p, struct cmpi_req *req)
 	else
 		p->sendhead = req;
 	p->sendtail = req;
-	req->state = MPIP_REQ_SENDREADY;
+	mpip_req_set(req, MPIP_REQ_SENDREADY);
 	req->cancelling = false;
 	req->cancel = NULL;
 	p->nsends++;

@@ -126,7 +126,7 @@ static void send_one(struct cmpi *c, struct cmpi_proc *self, struct cmpi_req *re
 	}
 	m->send = req;
 	req->module[0] = (uintptr_t)m;
-	req->state = MPIP_REQ_SENDING;
+	mpip_req_set(req, MPIP_REQ_SENDING);
 	req->cancel = self_cancel;
 }
 

@@ -131,7 +131,7 @@ void via_adi_push(struct cmpi_proc *proc)
 			return;
 		}
 		mpip_deqsend(&proc->process);
-		req->state = MPIP_REQ_SENDING;
+		mpip_req_set(req, MPIP_REQ_SENDING);
 		req->cancel = err == CMPI_OK ? cancel : NULL;
 		if (err != CMPI_OK)
 			refuse(proc, req, err);

@@ -40,7 +40,7 @@ static void rest_beside(struct cmpi *c)
 static void follow(struct cmpi *c, VIP_ULONG looks)
 {
 	c->idle_mask = (uint32_t)looks - 1;
-	c->crowded = looks == 1;
+	__atomic_store_n(&c->crowded, looks == 1, __ATOMIC_RELAXED); /* read without the lock: see cmpi_progress */
 }
 
 void via_wait_init(struct cmpi *c)

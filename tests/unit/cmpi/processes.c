@@ -366,6 +366,70 @@ static void threads(void)
 	run(2, true, several_threads);
 }
 
+/* ---- the same for matched messages: each thread has a tag, and a window of both directions under way ------------------------------------ */
+
+enum { MATCHED = 2000, WINDOW = 8 };
+
+static struct cmpi_comm world = {.context = 3};
+
+static void start(struct cmpi_req *req, uint8_t *buf, int32_t tag, uint32_t number, bool sends)
+{
+	uint32_t len = length(0, number);
+
+	*req = (struct cmpi_req){.comm = &world, .to = m.to[!m.me], .buf = buf, .size = len, .source = !m.me, .tag = tag};
+	if (sends)
+		fill(buf, number, len);
+	if ((sends ? cmpi_isend(m.c, req) : cmpi_irecv(m.c, req)) != CMPI_OK)
+		__atomic_fetch_add(&m.wrong, 1, __ATOMIC_RELAXED); /* read when the threads are joined */
+}
+
+static void end(struct cmpi_req *req, const uint8_t *buf, uint32_t number, bool sends)
+{
+	bool right = cmpi_wait(m.c, req) == CMPI_OK && req->status.length == length(0, number);
+
+	if (!right || (!sends && !good(buf, number, 0, length(0, number))))
+		__atomic_fetch_add(&m.wrong, 1, __ATOMIC_RELAXED); /* as above */
+}
+
+static void *matcher(void *arg)
+{
+	static _Thread_local uint8_t out[WINDOW][8300], in[WINDOW][8300];
+	struct cmpi_req sends[WINDOW], receives[WINDOW];
+	int32_t tag = (int32_t)(uintptr_t)arg;
+
+	for (uint32_t number = 0; number < MATCHED && !late(); number += WINDOW) {
+		for (uint32_t k = 0; k < WINDOW; k++) {
+			start(&receives[k], in[k], tag, number + k, false);
+			start(&sends[k], out[k], tag, number + k, true);
+		}
+		for (uint32_t k = 0; k < WINDOW; k++) {
+			end(&sends[k], out[k], number + k, true);
+			end(&receives[k], in[k], number + k, false);
+		}
+	}
+	return NULL;
+}
+
+static void several_matchers(void)
+{
+	pthread_t thread[THREADS];
+
+	world.rank = m.me;
+	alarm(2 * SECONDS); /* cmpi_wait has no end of its own */
+	for (uintptr_t i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, matcher, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	alarm(0);
+	CHECK_EQ(m.wrong, 0);
+	CHECK_EQ(m.errors, 0);
+}
+
+static void matching_threads(void)
+{
+	run(2, true, several_matchers);
+}
+
 /* ---- ends -------------------------------------------------------------------------------------------------------------------------------- */
 
 static bool no_error_yet(void)
@@ -571,6 +635,7 @@ int main(void)
 	CASE(puts_gets_atomics);
 	CASE(through_the_card);
 	CASE(threads);
+	CASE(matching_threads);
 	CASE(a_killed_peer_is_named);
 	CASE(an_orderly_end_is_silent);
 	with_arch(arch);
