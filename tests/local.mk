@@ -126,8 +126,8 @@ EXTRA_DIST += \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/unit/cmpi/processes tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
-	tests/func/vipl_threads tests/func/vipl_clients
+TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
+	tests/func/vipl_threads tests/func/vipl_clients tests/unit/cmpi/processes
 
 # ---- MPI programs, which tests/mpi/run starts
 

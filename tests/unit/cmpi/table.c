@@ -35,6 +35,19 @@ static void every_entry_is_filled(void)
 	}
 }
 
+/* A process that comes later, and leaves again. */
+static void joins(const struct cmpi_protocol *via, const uint8_t *address, struct cmpi_proc *expected)
+{
+	struct cmpi_proc *proc = NULL;
+	struct cmpi_task task = {.n = 1, .address = (const uint8_t (*)[CMPI_ADDR_MAX])address, .procs = &proc};
+
+	CHECK_EQ(via->pt_addconns(job[A].c, &task), CMPI_OK);
+	CHECK(proc == expected);
+	CHECK_EQ(proc->refs, 2);
+	CHECK_EQ(via->pt_undoconns(job[A].c, &task), CMPI_OK);
+	CHECK_EQ(proc->refs, 1);
+}
+
 static void connections_of_a_task(void)
 {
 	const struct cmpi_protocol *via = cmpi_map_functions("via");
@@ -64,6 +77,7 @@ static void connections_of_a_task(void)
 	CHECK_EQ(via->data(job[A].c)->pt_nactv, 0);
 	CHECK_EQ(via->pt_undoconns(job[A].c, &task), CMPI_OK);
 	CHECK_EQ(procs[1]->refs, 1);
+	joins(via, address[1], procs[1]);
 	CHECK_EQ(via->pt_ping(job[A].c, NULL, 0), CMPI_OK);
 	CHECK_EQ(via->pt_finalize(job[A].c), CMPI_OK);
 	CHECK_EQ(via->pt_closeconns(job[A].c, NULL, 0), CMPI_OK);
