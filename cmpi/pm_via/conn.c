@@ -432,7 +432,7 @@ void via_conn_fail(struct cmpi_proc *proc, const char *format, ...)
 	via_flow_limits(proc);
 	if (proc->in_lost)
 		return;
-	proc->in_lost = true;
+	proc->in_lost = proc->late = true;
 	proc->next_lost = c->lost;
 	c->lost = proc;
 }
@@ -478,7 +478,8 @@ static void report(struct cmpi_proc *proc)
 
 /*
  * Takes failed connections down, when all that had arrived on them is delivered: its receives have all come off the
- * completion queue, or the queue is empty.
+ * completion queue, or the queue is empty.  It was found empty at the beginning of the pass; the news of a connection that has
+ * failed since, at another look at the NIC, may have come with messages: their turn is in the next pass.
  */
 int via_conn_report(struct cmpi *c, bool empty)
 {
@@ -487,8 +488,9 @@ int via_conn_report(struct cmpi *c, bool empty)
 
 	c->lost = NULL;
 	while (proc) {
-		struct cmpi_proc *next = proc->next_lost, **list = empty || !proc->preposts ? &dead : &kept;
+		struct cmpi_proc *next = proc->next_lost, **list = (empty && !proc->late) || !proc->preposts ? &dead : &kept;
 
+		proc->late = false;
 		proc->next_lost = *list;
 		*list = proc;
 		proc = next;

@@ -199,6 +199,7 @@ struct cmpi_proc {
 	uint16_t base;          /* receives this connection owns: depth + noop_extra */
 	uint16_t replace_below; /* new receives are posted when fewer than this are */
 	bool in_flow, in_sending, in_lost;
+	bool late;              /* in_lost: since the completion queue was looked at last */
 	bool self;
 	bool fresh;             /* no packet of the peer has arrived yet: only `initial` receives are posted */
 	bool bye_in, bye_out;

@@ -53,7 +53,7 @@ struct region {
 };
 
 struct nic {
-	bool used, dead;
+	bool used, dead, deaf;
 	struct vi vi[VIS];
 	struct cq *cq;
 	struct region *regions;
@@ -79,7 +79,7 @@ static struct {
 	struct nic nic[NICS];
 	struct buffer buffer[BUFFERS];
 	char violation[256];
-	uint32_t closest, refuse;
+	uint32_t closest, refuse, send_steps;
 	VIP_ULONG epoch;
 	struct vipx_parameter param[PARAMS];
 	char value[PARAMS][32];
@@ -204,7 +204,7 @@ void fake_reset(const struct fake_config *config)
 	net.random = config->seed * 0x9E3779B97F4A7C15u + 0x1234567u;
 	net.violation[0] = 0;
 	net.closest = UINT32_MAX;
-	net.refuse = 0;
+	net.refuse = net.send_steps = 0;
 	net.epoch = 1;
 	params_default();
 }
@@ -218,9 +218,21 @@ void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held)
 			nic->held[i] = held;
 }
 
+void fake_deaf(VIP_NIC_HANDLE handle, bool deaf)
+{
+	struct nic *nic = handle;
+
+	nic->deaf = deaf;
+}
+
 void fake_auto_steps(uint32_t steps)
 {
 	net.config.auto_steps = steps;
+}
+
+void fake_send_steps(uint32_t steps)
+{
+	net.send_steps = steps;
 }
 
 void fake_brief(uint32_t percent)
@@ -949,7 +961,11 @@ static VIP_RETURN take(struct queue *q, VIP_DESCRIPTOR **out)
 
 VIP_RETURN VipSendDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR **out)
 {
-	return take(&((struct vi *)handle)->send, out);
+	struct queue *q = &((struct vi *)handle)->send;
+
+	for (uint32_t i = 0; q->head == q->done && i < net.send_steps && fake_step(); i++)
+		;
+	return take(q, out);
 }
 
 VIP_RETURN VipRecvDone(VIP_VI_HANDLE handle, VIP_DESCRIPTOR **out)
@@ -1028,7 +1044,7 @@ static bool can_arrive(const struct vi *vi)
 {
 	const struct wire *wire = vi->peer ? &vi->peer->out : &vi->out;
 
-	if (!vi->used || vi->nic->dead || !wire->head || (vi->peer && vi->peer->nic->held[number(vi->nic)]))
+	if (!vi->used || vi->nic->dead || vi->nic->deaf || !wire->head || (vi->peer && vi->peer->nic->held[number(vi->nic)]))
 		return false;
 	/* What is in no buffer may need one. */
 	return wire->head->pool || wire->head->len <= 48 || buffer_free();

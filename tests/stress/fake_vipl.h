@@ -26,6 +26,8 @@ struct fake_config {
 /* Forgets everything, parameters included (they get the defaults of nicemu/util/params.def). */
 void fake_reset(const struct fake_config *config);
 void fake_auto_steps(uint32_t steps);
+/* Likewise inside each VipSendDone that finds nothing. */
+void fake_send_steps(uint32_t steps);
 void fake_brief(uint32_t percent);
 void fake_param(const char *name, int64_t value);
 uint32_t fake_random(uint32_t below);
@@ -35,6 +37,8 @@ bool fake_step(void);
 void fake_run(void);
 /* Nothing leaves `from` for `to` (any when NULL) while held. */
 void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held);
+/* Nothing arrives there meanwhile. */
+void fake_deaf(VIP_NIC_HANDLE nic, bool deaf);
 /* Cores are short: who waits is told to yield; and how often that was done. */
 extern bool fake_crowded;
 extern unsigned fake_rests;

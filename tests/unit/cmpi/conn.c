@@ -168,6 +168,34 @@ static void close_drains_what_is_queued(void)
 	job_close();
 }
 
+/*
+ * B's last messages and the end of its connection come while A asks after a send of its own, behind A's look into the completion queue.
+ * A's NIC has no more to tell: what came is delivered first, BYE with it.
+ */
+static void close_behind_a_look(void)
+{
+	job_reset(0);
+	REQUIRE(job_open(2) && job_connect(A, B));
+	fake_hold(job[A].c->nic, job[B].c->nic, true);
+	fake_deaf(job[A].c->nic, true);
+	CHECK_EQ(job_send(A, B, 1, 8), CMPI_OK); /* never leaves: A asks after it in each pass */
+	CHECK_EQ(job_send(B, A, 1, 8), CMPI_OK);
+	cmpi_proc_put(job[B].c, to(B, A));
+	for (int i = 0; i < 20 && to(B, A)->state != VIA_CONN_CLOSED; i++) {
+		fake_run();
+		cmpi_progress(job[B].c);
+	}
+	CHECK_EQ(to(B, A)->state, VIA_CONN_CLOSED);
+	fake_deaf(job[A].c->nic, false);
+	fake_send_steps(100);
+	for (int i = 0; i < 4; i++)
+		cmpi_progress(job[A].c);
+	CHECK_EQ(job[A].got[B], 2);
+	CHECK(to(A, B)->bye_in);
+	CHECK(!strstr(job[A].error_text, "lost"));
+	job_close();
+}
+
 static void put_of_a_peer_and_back(void)
 {
 	struct cmpi_proc *proc;
@@ -339,6 +367,7 @@ int main(void)
 	CASE(addresses);
 	CASE(close_is_silent);
 	CASE(close_drains_what_is_queued);
+	CASE(close_behind_a_look);
 	CASE(put_of_a_peer_and_back);
 	CASE(close_of_one_with_an_operation_of_the_other);
 	CASE(a_peer_dies);
