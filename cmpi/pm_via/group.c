@@ -13,8 +13,7 @@
 #include "cmpi/pm_via/via.h"
 
 enum group_op_kind { OP_JOIN, OP_BARRIER, OP_BCAST };
-enum { PIECE = 256 * 1024, OPS_CHUNK = 64 };
-_Static_assert(PIECE <= VIPX_BROADCAST_MAX, "a piece is a broadcast");
+enum { PIECE = VIPX_BROADCAST_MAX, OPS_CHUNK = 64 }; /* between two pieces the process has to come by: as few as can be */
 
 struct via_group_op {
 	struct via_completion completion;
