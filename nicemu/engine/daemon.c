@@ -25,7 +25,11 @@
 enum {
 	US = 1000,
 	ROUNDS = 1024,         /* between two looks at who lives, while something moves */
-	YIELDS = 4,            /* idle rounds before a sleep */
+	YIELDS = 4,            /* idle rounds before a sleep, and so long: a wake-up costs as much; */
+	AWAKE = 20 * US,
+	HOGGED = 500 * US,     /* or one yield, if it takes as long as that: others do not yield, but who is woken comes ahead of them; */
+	HOGGED_FOR = 20000 * US, /* so long it is believed */
+	SLICE = 100 * US,      /* the least the kernel gives */
 	SLEEP_WAITS = 200 * US, /* somebody waits for time to pass, */
 	SLEEP_IDLE = 50000 * US, /* or nobody */
 };
@@ -33,7 +37,9 @@ enum {
 struct daemon {
 	struct nic_card *card;
 	struct nic_card_map *map;
-	uint32_t life, population, idle;
+	uint32_t life, idle;
+	uint64_t since;  /* idle: from then on */
+	uint64_t hogged; /* until then */
 	struct nic_served *slot[NIC_MAX_SLOTS];
 	uint32_t nslots; /* served */
 };
@@ -124,15 +130,25 @@ static void sleep_under_bell(struct daemon *d, long ns)
 	nic_store_relaxed(asleep, 0); /* who rings now finds this one awake, which looks before it sleeps again */
 }
 
+static void yield(struct daemon *d, uint64_t from)
+{
+	uint64_t at;
+
+	sched_yield();
+	at = now();
+	if (at - from > HOGGED)
+		d->hogged = at + HOGGED_FOR;
+}
+
 static void rest(struct daemon *d, enum nic_serving what)
 {
-	uint64_t from, slept;
+	uint64_t from = now(), slept;
 
-	if (++d->idle <= YIELDS) {
-		sched_yield();
+	d->since = d->idle++ ? d->since : from;
+	if ((d->idle <= YIELDS || from - d->since < AWAKE) && from >= d->hogged) {
+		yield(d, from);
 		return;
 	}
-	from = now();
 	sleep_under_bell(d, what == NIC_SERVE_WAITS ? SLEEP_WAITS : SLEEP_IDLE);
 	slept = now() - from;
 	for (uint32_t i = 0; i < used(d); i++)
@@ -187,6 +203,26 @@ static bool end(struct daemon *d)
 	return over;
 }
 
+/*
+ * It works briefly and sleeps often: with short slices it runs soon after it is woken, ahead of who computes.  Kernels before 6.12 do not
+ * know of them.
+ */
+static void want_short_slices(void)
+{
+	struct { /* as the kernel has it */
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t slice, deadline, period;
+	} attr = { .size = sizeof(attr) };
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
+		return;
+	attr.slice = SLICE;
+	syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
 static int serve_all(struct daemon *d)
 {
 	do {
@@ -206,6 +242,7 @@ int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg)
 		return err;
 	}
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	want_short_slices();
 	nic_param_set("rdma", "alone", "daemon"); /* both ends are here: nobody else's core would help */
 	d->map = nic_card_map(d->card);
 	if (begin(d)) {
