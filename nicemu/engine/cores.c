@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which processors this process may use, and what its control groups leave it of them.  Only what the kernel says; who
+ * Which processors a process may use, and what its control groups leave it of them.  Only what the kernel says; who
  * else wants them, and what follows from it, is in wait.c.
  */
 #ifndef _GNU_SOURCE
@@ -8,28 +8,57 @@
 #endif
 #include "nicemu/engine/cores.h"
 
+#include <ctype.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CPUS_MOST = 8192 };
+bool nic_cores_of(int pid, struct nic_cores_set *out)
+{
+	memset(out, 0, sizeof(*out));
+	return sched_getaffinity(pid, sizeof(*out), (cpu_set_t *)out->word) == 0;
+}
+
+bool nic_cores_use(const struct nic_cores_set *set)
+{
+	return sched_setaffinity(0, sizeof(*set), (const cpu_set_t *)set->word) == 0;
+}
+
+bool nic_cores_parse(const char *list, struct nic_cores_set *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (char *end;; list = end + 1) {
+		unsigned long first = strtoul(list, &end, 10), last = first;
+
+		if (end != list && *end == '-') {
+			list = end + 1;
+			last = strtoul(list, &end, 10);
+		}
+		if (!isdigit((unsigned char)*list) || first > last || last >= NIC_CORES_MOST)
+			return false;
+		for (; first <= last; first++)
+			out->word[first / 64] |= (uint64_t)1 << (first % 64);
+		if (*end != ',')
+			return !*end;
+	}
+}
 
 int nic_cores_allowed(uint64_t cpus[NIC_CPU_WORDS])
 {
-	uint64_t set[CPUS_MOST / 64] = { 0 }; /* as the kernel keeps it: words, least significant bit first */
+	struct nic_cores_set set;
 	int n = 0, beyond = 0;
 
 	memset(cpus, 0, NIC_CPU_WORDS * sizeof(*cpus));
-	if (sched_getaffinity(0, sizeof(set), (cpu_set_t *)set) < 0)
+	if (!nic_cores_of(0, &set))
 		return 0;
-	for (int i = 0; i < CPUS_MOST / 64; i++) {
-		n += __builtin_popcountll(set[i]);
-		beyond += i >= NIC_CPU_WORDS && set[i];
+	for (int i = 0; i < NIC_CORES_MOST / 64; i++) {
+		n += __builtin_popcountll(set.word[i]);
+		beyond += i >= NIC_CPU_WORDS && set.word[i];
 	}
 	if (!beyond) /* a processor that has no bit here makes all of them unknown */
-		memcpy(cpus, set, NIC_CPU_WORDS * sizeof(*cpus));
+		memcpy(cpus, set.word, NIC_CPU_WORDS * sizeof(*cpus));
 	return n;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which processors this process may use, and how much of them. */
+/* Which processors a process may use, and how much of them. */
 #ifndef NIC_ENGINE_CORES_H
 #define NIC_ENGINE_CORES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "nicemu/mem/card.h"
@@ -11,5 +12,17 @@
 int nic_cores_allowed(uint64_t cpus[NIC_CPU_WORDS]);
 /* What the control groups of this process allow, in cores; 0: no quota. */
 double nic_cores_quota(void);
+
+/* A set of processors as the kernel keeps it: words, least significant bit first. */
+enum { NIC_CORES_MOST = 8192 };
+struct nic_cores_set {
+	uint64_t word[NIC_CORES_MOST / 64];
+};
+/* Those that process may use; 0: the calling thread. */
+bool nic_cores_of(int pid, struct nic_cores_set *out);
+/* The calling thread, and what it starts, may use these and no others. */
+bool nic_cores_use(const struct nic_cores_set *set);
+/* "0,2-5"; false: it is no such list. */
+bool nic_cores_parse(const char *list, struct nic_cores_set *out);
 
 #endif

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/cores.h"
 #include "nicemu/util/log.h"
 
 enum { TRIES = 3, WAIT_MS = 60000, LOOK_MS = 16 };
@@ -95,6 +96,36 @@ static int spawn(const char *path, const char *device, pid_t *pid)
 	return err;
 }
 
+/*
+ * A process may be bound to a core of its own, and the daemon is for all of them: it may use what the process's launcher may, or what the
+ * user says.
+ */
+static bool place(struct nic_cores_set *out)
+{
+	const char *list = nic_param_str("daemon_cpus");
+	pid_t launcher = getppid();
+
+	if (*list)
+		return nic_cores_parse(list, out);
+	return (launcher > 1 && nic_cores_of(launcher, out)) || nic_cores_of(0, out);
+}
+
+/* Starts it there: what a thread may use goes to what it starts. */
+static int spawn_placed(const char *path, const char *device, pid_t *pid)
+{
+	struct nic_cores_set own, there;
+	bool listed = *nic_param_str("daemon_cpus"), placed;
+	int err;
+
+	if (!nic_cores_of(0, &own) || !place(&there) || (!(placed = nic_cores_use(&there)) && listed))
+		return nic_fail(NIC_PARAMETER, "engine daemon: parameter \"daemon_cpus\": \"%s\" is no list of processors of this machine, such as 0,2-3",
+		                nic_param_str("daemon_cpus"));
+	err = spawn(path, device, pid);
+	if (placed)
+		nic_cores_use(&own);
+	return err ? nic_fail(NIC_SYSTEM, "engine daemon: cannot run %s: %s; parameter \"daemon\" names the qnix command", path, strerror(err)) : NIC_OK;
+}
+
 /* Returns when a daemon has the card's line, this one or another, or when it could not be. */
 static int launch(const char *device)
 {
@@ -103,9 +134,9 @@ static int launch(const char *device)
 	int status = 0, err;
 	pid_t pid;
 
-	err = spawn(file, device, &pid);
+	err = spawn_placed(file, device, &pid);
 	if (err)
-		return nic_fail(NIC_SYSTEM, "engine daemon: cannot run %s: %s; parameter \"daemon\" names the qnix command", file, strerror(err));
+		return err;
 	while ((err = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
 		;
 	if (err < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) /* or the program does not wait for its children */

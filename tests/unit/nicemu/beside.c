@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nicemu/engine/cores.h"
 #include "nicemu/nic.h"
 #include "tests/check.h"
 #include "tests/unit/nicemu/found.h"
@@ -271,6 +272,72 @@ static void taken_at_once(void)
 	all_gone();
 }
 
+/* ---- where it runs ---- */
+
+static int run_daemon_of(struct nic_cores_set *out)
+{
+	struct nic *nic = NULL;
+	int err = nic_open(&(struct nic_open_args){ .device = device }, &nic);
+
+	if (err)
+		return err;
+	CHECK(nic_cores_of(found_of(device).daemon, out));
+	nic_close(nic);
+	all_gone();
+	return NIC_OK;
+}
+
+static struct nic_cores_set only(uint32_t cpu)
+{
+	struct nic_cores_set set = { { 0 } };
+
+	set.word[cpu / 64] = (uint64_t)1 << (cpu % 64);
+	return set;
+}
+
+/* A bound process has its core; the daemon has what this one, which started it, has. */
+static int is_bound(uint32_t cpu)
+{
+	struct nic_cores_set mine = only(cpu), launchers, got, after;
+
+	alarm(60);
+	if (!nic_cores_use(&mine) || !nic_cores_of(getppid(), &launchers) || run_daemon_of(&got) || !nic_cores_of(0, &after))
+		return 1;
+	return memcmp(&got, &launchers, sizeof(got)) ? 2 : memcmp(&after, &mine, sizeof(after)) ? 3 : 0;
+}
+
+static void on_processors(void)
+{
+	static const char *const bad[] = { "x", "1-", "-1", "5-2", "0,", ",0", "0;1", "99999999", "8191" };
+	struct nic_cores_set all, got, want;
+	uint32_t cpu = 0;
+	char word[16];
+	int status;
+	pid_t child;
+
+	nic_param_set("engine", "daemon", "test");
+	REQUIRE(nic_cores_of(0, &all));
+	while (cpu < NIC_CORES_MOST - 1 && !(all.word[cpu / 64] >> cpu % 64 & 1))
+		cpu++;
+	child = fork();
+	if (child == 0)
+		_exit(is_bound(cpu));
+	REQUIRE(waitpid(child, &status, 0) == child);
+	CHECK_EQ(status, 0);
+	snprintf(word, sizeof(word), "%u", cpu);
+	nic_param_set("daemon_cpus", word, "test");
+	CHECK_EQ(run_daemon_of(&got), NIC_OK);
+	want = only(cpu);
+	CHECK(!memcmp(&got, &want, sizeof(got)));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		nic_param_set("daemon_cpus", bad[i], "test");
+		CHECK_EQ(run_daemon_of(&got), NIC_PARAMETER);
+		CHECK(strstr(nic_last_error(), "daemon_cpus") != NULL);
+	}
+	nic_param_set("daemon_cpus", "", "test");
+	CHECK(nic_cores_of(0, &got) && !memcmp(&got, &all, sizeof(got)));
+}
+
 /* A command that is not there, or that does no good: a sentence, and no slot is left. */
 static void no_program(void)
 {
@@ -339,6 +406,7 @@ int main(void)
 	CASE(qnix_daemon_goes_on);
 	CASE(one_daemon);
 	CASE(taken_at_once);
+	CASE(on_processors);
 	CASE(no_program);
 	CASE(inline_does_not);
 	CASE(needs_a_lock);
