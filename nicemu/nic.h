@@ -361,6 +361,11 @@ int nic_process_named(struct nic *nic);
 /* What process and NIC share of this slot (mem/qnix.h): Virtual Network Interface and host process structure. */
 struct qnix_slot;
 struct qnix_slot *nic_process_interface(struct nic *nic);
+/*
+ * Commands have been put there, or their end is waited for: the NIC goes on, here or in its own process.  NIC_STATE: it has died, and
+ * no doorbell will ring any more.
+ */
+int nic_process_look(struct nic *nic);
 /* The driver's translation of a buffer that is locked: a bus address for each page; their number, 0: more than `room`. */
 uint32_t nic_translate(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *out, uint32_t room);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "nicemu/ctl/group.h"
+#include "nicemu/engine/daemon.h"
 #include "nicemu/engine/remote.h"
 
 enum { FIRST = NIC_CALL_FIRST, RECV = 0x100 /* of an operation's number: its context is a Receive Context */ };
@@ -219,6 +220,14 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value)
 struct qnix_slot *nic_process_interface(struct nic *nic)
 {
 	return part(nic);
+}
+
+int nic_process_look(struct nic *nic)
+{
+	if (nic->remote)
+		nic_daemon_wake(nic->map);
+	nic_poll(nic);
+	return nic->remote && nic_remote_lost(nic) ? NIC_STATE : NIC_OK;
 }
 
 uint32_t nic_translate(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *out, uint32_t room)

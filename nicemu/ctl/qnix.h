@@ -177,6 +177,7 @@ void qnix_tx_finish(struct qnix *q, struct qnix_sq *s, uint32_t state); /* compl
 bool qnix_request(struct qnix *q, struct qnix_sq *s);
 void qnix_reply_in(struct qnix *q, const struct qnix_header *h, uint8_t gen, const struct qnix_reply *reply);
 enum nic_motion qnix_tx_motion(const struct qnix *q);
+bool qnix_tx_commanded(const struct qnix *q); /* there is a command that was not looked at */
 void qnix_tx_slept(struct qnix *q, uint32_t visits);
 void qnix_tx_cancel_vi(struct qnix *q, uint32_t vi);
 void qnix_tx_lost(struct qnix *q, uint32_t node);

@@ -471,12 +471,17 @@ static enum nic_motion send_motion(const struct qnix *q, const struct qnix_sq *s
 	return !s->requested || s->visits + 1 >= s->patience ? NIC_MOVES : NIC_ASKS;
 }
 
+bool qnix_tx_commanded(const struct qnix *q)
+{
+	return nic_load_acquire(&command_at(q)->command) != QNIX_CMD_EMPTY; /* Q1 */
+}
+
 enum nic_motion qnix_tx_motion(const struct qnix *q)
 {
 	enum nic_motion most = NIC_STILL;
 	uint16_t i = q->pte.scheduling.head;
 
-	if (nic_load_acquire(&command_at(q)->command)) /* Q1 */
+	if (qnix_tx_commanded(q))
 		return NIC_MOVES;
 	for (uint32_t left = q->sq_used; left && most != NIC_MOVES; left--, i = q->sq[i].next) {
 		enum nic_motion motion = send_motion(q, &q->sq[i]);

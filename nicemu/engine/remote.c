@@ -328,6 +328,14 @@ static void nap(_Atomic uint32_t *word, uint32_t value)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }
 
+/* Who asks the NIC to let go of the slot is no longer served before it has its answer: then only the daemon's end is one without. */
+static bool in_vain(struct nic *nic, const struct nic_port_call *call)
+{
+	if (call->op == NIC_CALL_DETACH && nic_daemon_lives(nic->card, nic->remote->life))
+		return false;
+	return nic_load_acquire(&call->state) != NIC_PORT_ANSWERED && !check_alive(nic); /* P6: the last thing it may have said */
+}
+
 /* Until it is answered; takes completions meanwhile, since the NIC answers when it has got rid of them. */
 static bool answered(struct nic *nic)
 {
@@ -340,7 +348,7 @@ static bool answered(struct nic *nic)
 			sched_yield();
 			continue;
 		}
-		if (!check_alive(nic))
+		if (in_vain(nic, call))
 			return false;
 		nap(&call->state, NIC_PORT_ASKED);
 	}

@@ -17,6 +17,7 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
+#include "nicemu/ctl/qnix.h"
 #include "nicemu/engine/daemon.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/mem/port.h"
@@ -414,7 +415,7 @@ enum nic_serving nic_serve_run(struct nic_served *s)
 
 bool nic_serve_wanted(const struct nic_served *s)
 {
-	return commands_left(s) || asked(s) || nic_cq_any(&s->cq) || s->scan || s->event_head != s->event_tail;
+	return commands_left(s) || asked(s) || (s->nic->qnix && qnix_tx_commanded(s->nic->qnix)) || nic_cq_any(&s->cq) || s->scan || s->event_head != s->event_tail;
 }
 
 void nic_serve_slept(struct nic_served *s, uint64_t ns)

@@ -5,11 +5,16 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "qnix.h"
 #include "qx/src/qx.h"
 
-enum { RECV = 0x100 /* of an operation's number: its context is a Receive Context */ };
+enum {
+	RECV = 0x100,      /* of an operation's number: its context is a Receive Context */
+	LOOKS = 1000,      /* at a full Command Queue, one after the other, and at most */
+	LOOKS_MOST = 20000,
+};
 
 static struct qx *process(void)
 {
@@ -92,17 +97,20 @@ static int put(struct qx *q, int op, enum qnix_command command, uint32_t group, 
 	atomic_store_explicit(&at->command, command, memory_order_release); /* Q1 */
 	q->shared->hps.command_tail += 1 + more;
 	if (!q->quiet)
-		nic_poll(q->nic);
+		nic_process_look(q->nic);
 	return op;
 }
 
+/* The head comes back every eighth entry only: up to seven more are free.  A NIC in a process of its own needs its time. */
 static int await_room(struct qx *q, uint32_t entries)
 {
-	/* The head comes back every eighth entry only: up to seven more are free. */
+	struct timespec nap = { .tv_nsec = 100000 };
+
 	for (int i = 0; room(q) < entries; i++) {
-		nic_poll(q->nic);
-		if (i == 1000)
+		if (nic_process_look(q->nic) || i == LOOKS_MOST)
 			return QX_REFUSED;
+		if (i > LOOKS)
+			nanosleep(&nap, NULL);
 	}
 	return 0;
 }
@@ -287,9 +295,9 @@ int qx_test(int operation, long *size)
 	bell = atomic_load_explicit(bell_of(q, operation), memory_order_acquire); /* Q2 */
 	state = bell & QNIX_STATE_MASK;
 	if (state == QNIX_POSTED) {
-		if (!q->quiet)
-			nic_poll(q->nic);
-		return 0;
+		if (q->quiet || nic_process_look(q->nic) == NIC_OK)
+			return 0;
+		bell = state = QNIX_FAILED;
 	}
 	give(q, operation);
 	if (size)

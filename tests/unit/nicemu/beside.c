@@ -3,6 +3,7 @@
  * A NIC that runs beside its host (engines thread and daemon): barriers and broadcasts of three slots are over although nobody polls; with
  * engine inline they are not, which shows that the test would notice.
  */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 
 #include "nicemu/engine/cores.h"
 #include "nicemu/nic.h"
+#include "qnix.h"
+#include "qx/src/qx.h"
 #include "tests/check.h"
 #include "tests/unit/nicemu/found.h"
 
@@ -251,17 +254,20 @@ static int opens_and_broadcasts(int times)
 	return 0;
 }
 
-/* A daemon that is awake takes a slot the moment it is live; everything it needs to know is there by then. */
+/* A daemon that is awake takes a slot the moment it is live; everything it needs to know is there by then.  And nobody complains. */
 static void taken_at_once(void)
 {
+	FILE *complaints = tmpfile();
 	pid_t child[MEMBERS];
 	int status;
 
+	REQUIRE(complaints != NULL);
 	nic_param_set("engine", "daemon", "test");
 	for (int i = 0; i < MEMBERS; i++) {
 		child[i] = fork();
 		if (child[i] == 0) {
 			alarm(60);
+			dup2(fileno(complaints), 2);
 			_exit(opens_and_broadcasts(150));
 		}
 	}
@@ -269,6 +275,44 @@ static void taken_at_once(void)
 		REQUIRE(waitpid(child[i], &status, 0) == child[i]);
 		CHECK_EQ(status, 0);
 	}
+	CHECK_EQ(lseek(fileno(complaints), 0, SEEK_END), 0);
+	fclose(complaints);
+	all_gone();
+}
+
+/* ---- the QNIX user library ---- */
+
+/* Commands are put where the NIC finds them, without a call: but it must be woken, or each waits for the end of a sleep of 50 ms. */
+static void commands_wake_it(void)
+{
+	const int name[2] = { 4000, 1 };
+	struct qx *q;
+	int begun, left = 2000, op[80];
+
+	nic_param_set("engine", "daemon", "test");
+	nic_param_set("arch", "qnix", "test");
+	nic_param_set("device", device, "test");
+	q = qx_begin(name, 4000, 1);
+	REQUIRE(q != NULL);
+	while ((begun = qx_begun(q)) == 0)
+		;
+	CHECK_EQ(begun, 1);
+	qx_select(q);
+	alarm(80);
+	while (left--) {
+		op[0] = qx_barrier(4000);
+		CHECK(op[0] >= 0);
+		CHECK_EQ(qx_wait(op[0], NULL), 1);
+	}
+	alarm(500);
+	for (int i = 0; i < 80; i++) { /* more than are looked at at once */
+		op[i] = qx_send((int *)(uintptr_t)name, 1, "yes", 3);
+		CHECK(op[i] >= 0);
+	}
+	kill(found_of(device).daemon, SIGKILL);
+	CHECK_EQ(qx_wait(qx_receive((int *)(uintptr_t)name, 2, (char *)op, sizeof(op)), NULL), QX_FAILED); /* nobody sends that */
+	qx_select(NULL);
+	qx_end(q);
 	all_gone();
 }
 
@@ -406,6 +450,7 @@ int main(void)
 	CASE(qnix_daemon_goes_on);
 	CASE(one_daemon);
 	CASE(taken_at_once);
+	CASE(commands_wake_it);
 	CASE(on_processors);
 	CASE(no_program);
 	CASE(inline_does_not);
