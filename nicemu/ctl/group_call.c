@@ -235,9 +235,15 @@ uint32_t nic_translate(struct nic *nic, uint64_t addr, uint64_t len, uint64_t *o
 	return nic->arch->xlate->table(nic, addr, len, out, room);
 }
 
+/* Nobody asks for the end of it, so it must not be lost: where the Command Queue is full, a pass of the NIC makes room in it. */
 int nic_group_leave(struct nic *nic, uint32_t group)
 {
 	struct qnix_cmd cmd = { .command = QNIX_CMD_LEAVE_GROUP, .context = group };
+	int err = nic->arch->post->command(nic, &cmd);
 
-	return nic->arch->post->command(nic, &cmd) == NIC_OK ? NIC_OK : NIC_BUSY;
+	for (int i = 0; err == NIC_NOT_DONE && i < QNIX_COMMANDS; i++) {
+		nic_poll(nic);
+		err = nic->arch->post->command(nic, &cmd);
+	}
+	return err == NIC_NOT_DONE ? NIC_BUSY : err;
 }

@@ -382,6 +382,13 @@ static void left_untaken(void)
 	broadcast(1, BYTES, false);
 }
 
+/* More than the Command Queue has places for, and nobody polls: none of them is lost. */
+static void leaving_in_a_row(void)
+{
+	for (int i = 0; i < 1000; i++)
+		CHECK_EQ(nic_group_leave(n[0], 200), NIC_OK); /* an entry that is not in use */
+}
+
 int main(void)
 {
 	static const char *const archs[] = { "direct", "qnix" };
@@ -393,6 +400,7 @@ int main(void)
 		CASE(broadcasts);
 		CASE(broadcasts_together);
 		CASE(names_again);
+		CASE(leaving_in_a_row);
 		CASE(alone);
 		CASE(bounded);
 		CASE(a_member_goes);
