@@ -30,6 +30,7 @@ struct bench_options {
 	bool validate, real;
 	bool allocate;                      /* one-sided: MPI_Win_allocate */
 	bool alloc_mem;                     /* buffers from MPI_Alloc_mem */
+	bool share;                         /* overlap: ranks share a core */
 };
 
 struct bench;
@@ -77,6 +78,7 @@ static inline void bench_usage(const char *program)
 		"  -r            real data: the sender writes every message anew, the receiver reads it, both are timed\n"
 		"  -a            buffers from MPI_Alloc_mem\n"
 		"  -w KIND       one-sided: create or allocate the window\n"
+		"  -s            overlap of ranks that share a core: compute by the clock, in turns\n"
 		"  -d DIGITS     after the decimal point\n", program, BENCH_LARGE);
 }
 
@@ -104,7 +106,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 	int c;
 
 	opterr = speak;
-	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acrh")) != -1)
+	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acrsh")) != -1)
 		switch (c) {
 		case 'm': bench_sizes(optarg, o); break;
 		case 'i': bench_pair(optarg, &o->iterations, &o->large_iterations); break;
@@ -116,6 +118,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 		case 'a': o->alloc_mem = true; break;
 		case 'c': o->validate = true; break;
 		case 'r': o->real = true; break;
+		case 's': o->share = true; break;
 		default:
 			if (speak)
 				bench_usage(argv[0]);
