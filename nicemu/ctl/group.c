@@ -323,7 +323,13 @@ struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)
 	return NULL;
 }
 
-/* The members that the process names: copied once, for the context is the process's again before all is told. */
+/*
+ * The members that the process names: copied once, for the context is the process's again before all is told.
+ *
+ * A slot stands for whoever has it.  Had a member died and somebody else its slot, the join would wait as long as that one lives and is
+ * not told of the group.  But a slot is not given away while a live one has a link with it, and who names a member has heard
+ * of it just now, over a link, from it or from one that has: the loss of that link tells the layers above first.
+ */
 static void name_members(struct nic *nic, struct nic_group *g)
 {
 	const uint64_t *listed = nic->slot->qnix.vni.send_region[g->context].descriptor;
