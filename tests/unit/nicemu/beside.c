@@ -300,6 +300,7 @@ static void commands_wake_it(void)
 	qx_select(q);
 	alarm(80);
 	while (left--) {
+		usleep(300); /* it has gone to sleep */
 		op[0] = qx_barrier(4000);
 		CHECK(op[0] >= 0);
 		CHECK_EQ(qx_wait(op[0], NULL), 1);
