@@ -253,7 +253,9 @@ int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint
  *
  * barrier and bcast are non-blocking; operations of a group start in the order of the calls, which is the same at all
  * members.  bcast: `root` is a place, `len` the same at all members; done at the root when the buffer may be used again.
+ * CMPI_OVER: it was over when the call returned, and `done` does not run.
  */
+enum { CMPI_OVER = -1 };
 struct cmpi_group;
 int cmpi_group_join(struct cmpi *cmpi, uint32_t name, struct cmpi_proc **procs, size_t n, size_t place, cmpi_done_fn *done,
                     void *arg, struct cmpi_group **out);

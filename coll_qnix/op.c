@@ -56,9 +56,8 @@ static __attribute__((noinline, cold)) void tell(struct coll_qnix_module *m)
 		               qnix_name_text(&ompi_comm_peer_lookup(m->comm, place)->super.proc_name, name), place, m->comm->c_name);
 }
 
-static void done(void *arg, int err)
+static void ended(struct coll_qnix_op *op, int err)
 {
-	struct coll_qnix_op *op = arg;
 	struct coll_qnix_module *m = op->module;
 	int rc = coll_qnix_err(err);
 
@@ -69,8 +68,15 @@ static void done(void *arg, int err)
 	}
 	if (OPAL_UNLIKELY(err == CMPI_TRANSPORT))
 		tell(m);
-	count(m, -1);
 	over(op, rc);
+}
+
+static void done(void *arg, int err)
+{
+	struct coll_qnix_op *op = arg;
+
+	count(op->module, -1);
+	ended(op, err);
 }
 
 /* ---- starts; the lock is held ------------------------------------------------------------------------------------------------ */
@@ -89,19 +95,17 @@ static bool give(struct coll_qnix_module *m, struct coll_qnix_op *op)
 
 	if (!may_start(m))
 		return false;
-	count(m, 1);
 	if (op->barrier)
 		err = cmpi_barrier(m->group, done, op);
 	else
 		err = cmpi_bcast(m->group, (size_t)op->root, coll_qnix_bytes(&op->data), op->data.len, done, op);
-	if (OPAL_LIKELY(err == CMPI_OK))
-		return true;
-	if (err != CMPI_AGAIN) {
-		done(op, err);
-		return true;
-	}
-	count(m, -1);
-	return false;
+	if (err == CMPI_AGAIN)
+		return false;
+	if (OPAL_UNLIKELY(err == CMPI_OK))
+		count(m, 1); /* its end may have been counted already */
+	else
+		ended(op, err == CMPI_OVER ? CMPI_OK : err);
+	return true;
 }
 
 /* One that waits, in the state that the communicator has come to.  False: not yet. */

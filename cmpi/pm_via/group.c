@@ -4,8 +4,7 @@
  *
  * An operation waits in its group's queue until the NIC takes it: one barrier at a time, one broadcast of this process at a
  * time (its pieces follow each other), any number of broadcasts of others.  What the NIC refuses for now is started again by a
- * later pass.  Completions run as those of every operation do (completion.c); of one that is over when the NIC's call returns,
- * inside the call here.
+ * later pass.  Completions run as those of every operation do (completion.c); what is over when the NIC's call returns has none.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -229,28 +228,19 @@ int via_group_run(struct cmpi *c)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------- */
 
-/* Nothing comes before it, so the NIC may have it; true: it is over. */
-static inline bool at_once(struct cmpi_group *g, struct via_group_op *op)
+/* Nothing comes before the next operation, so the NIC may have it; and it can be queued, if it is not over then. */
+static inline bool is_free(const struct cmpi_group *g)
 {
-	if (g->ops || !g->joined || g->failed || start(g, op) != VIP_SUCCESS) /* what the NIC refuses is queued */
-		return false;
-	op->started = true;
-	return op->number == VIPX_OVER && advance(g, op, 0);
+	return via_likely(!g->ops && g->joined && !g->failed) && has_op(g->cmpi);
 }
 
-static int submit(struct cmpi_group *g, struct via_group_op op)
+static __attribute__((noinline)) int submit(struct cmpi_group *g, struct via_group_op op)
 {
 	struct cmpi *c = g->cmpi;
 	struct via_group_op *own;
 
 	if (!has_op(c))
 		return CMPI_AGAIN;
-	if (via_likely(at_once(g, &op))) {
-		via_unlock(c);
-		op.completion.done(op.completion.arg, CMPI_OK);
-		via_lock(c);
-		return CMPI_OK;
-	}
 	own = op_new(c);
 	op.group = g;
 	op.completion.free = op_free;
@@ -315,25 +305,35 @@ int cmpi_group_lost(const struct cmpi_group *g)
 	return g->lost;
 }
 
+/* What the NIC refuses now is queued. */
 int cmpi_barrier(struct cmpi_group *g, cmpi_done_fn *done, void *arg)
 {
-	int err;
+	VIP_UINT32 number = VIPX_OVER;
+	bool started;
+	int err = CMPI_OVER;
 
 	via_lock(g->cmpi);
-	err = submit(g, (struct via_group_op){ .kind = OP_BARRIER, .completion = { .done = done, .arg = arg } });
+	started = is_free(g) && VipxBarrier(g->cmpi->nic, g->number, &number) == VIP_SUCCESS;
+	if (via_unlikely(!started || number != VIPX_OVER))
+		err = submit(g, (struct via_group_op){ .kind = OP_BARRIER, .started = started, .number = number,
+			.completion = { .done = done, .arg = arg } });
 	via_unlock(g->cmpi);
 	return err;
 }
 
 int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg)
 {
-	int err;
+	VIP_UINT32 number = VIPX_OVER;
+	bool started;
+	int err = CMPI_OVER;
 
 	if (root >= g->size || (!buf && len))
 		return CMPI_PARAMETER;
 	via_lock(g->cmpi);
-	err = submit(g, (struct via_group_op){ .kind = OP_BCAST, .root = g->slot[root], .at = buf, .left = len,
-		.completion = { .done = done, .arg = arg } });
+	started = len <= PIECE && is_free(g) && VipxBroadcast(g->cmpi->nic, g->number, g->slot[root], buf, len, &number) == VIP_SUCCESS;
+	if (via_unlikely(!started || number != VIPX_OVER))
+		err = submit(g, (struct via_group_op){ .kind = OP_BCAST, .started = started, .number = number, .root = g->slot[root],
+			.at = buf, .left = len, .piece = len, .completion = { .done = done, .arg = arg } });
 	via_unlock(g->cmpi);
 	return err;
 }

@@ -28,6 +28,7 @@ struct nic_post {
 	void (*refill)(struct nic *nic, uint32_t vi); /* room on the NIC again: fetch what is left in host memory */
 	int (*command)(struct nic *nic, const struct qnix_cmd *cmd); /* a command about a group: executed, or queued to be */
 	bool by_value; /* a short message may go inside the command, past the queue */
+	bool at_once;  /* a command is executed when it is given, in the process: what is over then need not become one (group.h) */
 };
 
 /* xlate: who translates addresses.  NULL: fault (protection). */
@@ -77,6 +78,9 @@ struct nic_meet {
 	/* A broadcast to all others in a Send Context, and the receive of one in a Receive Context.  NULL: the post strategy does it. */
 	void (*send)(struct nic *nic, struct nic_group *g, uint32_t context);
 	void (*recv)(struct nic *nic, struct nic_group *g, uint32_t context, uint32_t place);
+	/* Cut-through: the same of the memory at `bus`, whole and at once; false: nothing has happened.  NULL: there is none. */
+	bool (*send_now)(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len);
+	bool (*recv_now)(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len);
 	int (*run)(struct nic *nic, struct nic_group *g);     /* returns what moved */
 	bool (*busy)(const struct nic_group *g);
 	bool (*moves)(const struct nic *nic, const struct nic_group *g); /* would run find something to do? */

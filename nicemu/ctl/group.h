@@ -106,6 +106,15 @@ void nic_group_barrier_over(struct nic *nic, struct nic_group *g, uint32_t state
 bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, enum qnix_system code, uint16_t number);
 void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t value);
 
+/*
+ * Cut-through, for who gives commands that are executed at once: what is over when the call returns has no context.
+ * A barrier is over (NIC_OK), or has begun and is told now where its doorbell is (NIC_NOT_DONE), or nothing has happened and a
+ * command does it (NIC_STATE).  A broadcast is over (true), or nothing has happened.
+ */
+int nic_group_barrier_now(struct nic *nic, uint32_t group);
+void nic_group_barrier_bell(struct nic *nic, uint32_t group, uint32_t context);
+bool nic_group_bcast_now(struct nic *nic, uint32_t group, uint32_t root, uint64_t bus, uint32_t len);
+
 /* meet_message.c: a Barrier message; number: of the sender's barrier */
 void nic_group_barrier_in(struct nic *nic, struct nic_group *g, uint32_t number);
 

@@ -149,18 +149,55 @@ int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t 
 	return start(nic, it, QNIX_CMD_JOIN_GROUP, args->name, args->size);
 }
 
+/* The next one is there and has memory: take will not fail. */
+static bool has_call(const struct nic *nic, uint32_t kind)
+{
+	return ~nic->calls[kind != 0] & (nic->calls[kind != 0] + 1) & nic->calls_backed[kind != 0];
+}
+
+/* The operation of a barrier of that group. */
+static bool take_barrier(struct nic *nic, uint32_t group, uint32_t *op)
+{
+	uint32_t i;
+
+	if (!take(nic, 0, op))
+		return false;
+	i = (*op & (QNIX_CONTEXTS - 1)) - FIRST;
+	nic->call_barriers |= 1u << i;
+	nic->call_group[i] = group + 1;
+	context_of(nic, *op)->group = group + 1;
+	return true;
+}
+
+/* Cut-through; false: nothing has happened. */
+static bool barrier_now(struct nic *nic, uint32_t group, uint32_t *op)
+{
+	if (!nic->arch->post->at_once || group >= QNIX_GROUP_TAG || !has_call(nic, 0))
+		return false;
+	*op = NIC_OP_OVER;
+	switch (nic_group_barrier_now(nic, group)) {
+	case NIC_OK:
+		return true;
+	case NIC_NOT_DONE:
+		take_barrier(nic, group, op);
+		nic_group_barrier_bell(nic, group, *op & (QNIX_CONTEXTS - 1));
+		return true;
+	default:
+		return false;
+	}
+}
+
 int nic_barrier(struct nic *nic, uint32_t group, uint32_t *op)
 {
 	uint32_t it;
 
+	if (nic_likely(barrier_now(nic, group, op)))
+		return NIC_OK;
 	for (uint32_t left = nic->call_barriers; left; left &= left - 1)
 		if (nic->call_group[__builtin_ctz(left)] == group + 1)
 			return NIC_BUSY;
-	if (!take(nic, 0, &it))
+	if (!take_barrier(nic, group, &it))
 		return NIC_RESOURCE;
-	nic->call_barriers |= 1u << ((it & (QNIX_CONTEXTS - 1)) - FIRST);
-	nic->call_group[(it & (QNIX_CONTEXTS - 1)) - FIRST] = group + 1;
-	context_of(nic, it)->group = group + 1;
 	return begin(nic, it, QNIX_CMD_BARRIER, op);
 }
 
@@ -205,6 +242,10 @@ int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_
 {
 	if (len > NIC_BCAST_MAX || root >= NIC_MAX_SLOTS || group >= QNIX_GROUP_TAG)
 		return NIC_PARAMETER;
+	if (nic_likely(nic->arch->post->at_once) && nic_group_bcast_now(nic, group, root, (uintptr_t)buf, (uint32_t)len)) {
+		*op = NIC_OP_OVER;
+		return NIC_OK;
+	}
 	return root == nic->me ? send_bcast(nic, group, buf, len, op) : recv_bcast(nic, group, root, buf, len, op);
 }
 

@@ -218,12 +218,10 @@ static uint8_t *data_of(struct nic *nic, struct nic_board_part *p, uint32_t len)
 	return nic_buffer(nic, p->buffer - 1);
 }
 
-/* The next part of that broadcast.  False: not now. */
-static bool put(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
+/* Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now. */
+static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t total, uint32_t offset, uint32_t len)
 {
-	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
 	struct nic_board_part *p = &g->board->part[g->put & MASK];
-	uint32_t size = part_size(cast->len), left = cast->len - cast->at, len = left < size ? left : size;
 	uint8_t *to;
 
 	if (!has_place(g))
@@ -231,11 +229,21 @@ static bool put(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_
 	to = data_of(nic, p, len);
 	if (nic_unlikely(!to))
 		return false;
-	nic_host_read(nic, to, region->descriptor[0] + cast->at, len);
-	p->total = cast->len;
-	p->offset = cast->at;
+	nic_host_read(nic, to, bus + offset, len);
+	p->total = total;
+	p->offset = offset;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
 	nic_prefetch_write(&g->board->part[g->put & MASK]); /* receivers have looked at it a round ago */
+	return true;
+}
+
+static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
+{
+	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
+	uint32_t size = part_size(cast->len), left = cast->len - cast->at, len = left < size ? left : size;
+
+	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
+		return false;
 	cast->at += len;
 	return true;
 }
@@ -248,7 +256,7 @@ static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
 
 	if (cast->seq != g->sent + 1) /* another comes first */
 		return false;
-	while (!through && put(nic, g, call, cast)) {
+	while (!through && put_next(nic, g, call, cast)) {
 		through = cast->at == cast->len;
 		++*n;
 	}
@@ -273,6 +281,17 @@ static void send(struct nic *nic, struct nic_group *g, uint32_t context)
 		return;
 	g->sends |= 1u << call;
 	nic_group_busy(nic, g);
+}
+
+/* One part, which nothing comes before. */
+static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
+	if (nic_unlikely(len > part_size(len) || g->sent != g->bcasts) || !put(nic, g, bus, len, 0, len))
+		return false;
+	g->bcasts = ++g->sent;
+	wake_all(nic, g);
+	nic_count(nic, broadcasts, 1);
+	return true;
 }
 
 /* ---- broadcast: the others ---------------------------------------------------------------------------------------------------- */
@@ -374,6 +393,35 @@ static void recv(struct nic *nic, struct nic_group *g, uint32_t context, uint32_
 	nic_group_busy(nic, g);
 }
 
+static bool has_next(const struct nic_member *m)
+{
+	return nic_load_acquire(&m->board->part[m->parts & MASK].seq) == m->parts + 1; /* G2 */
+}
+
+/* One part, which nothing comes before, as `take` would take it; what is not as it should be is left to that. */
+static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
+	uint32_t left = looks(nic);
+
+	if (nic_unlikely(len > part_size(len) || m->current != m->bcasts))
+		return false;
+	while (!has_next(m))
+		if (--left == 0)
+			return false;
+	if (nic_unlikely(p->total != len || p->offset != 0))
+		return false;
+	nic_host_write(nic, bus, len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1), len);
+	if (nic_unlikely(!was_here(m)))
+		return false;
+	m->parts++;
+	m->current = ++m->bcasts;
+	acknowledge(nic, g, place, m);
+	nic_count(nic, broadcasts, 1);
+	return true;
+}
+
 /* ---- passes, and ends ---------------------------------------------------------------------------------------------------------- */
 
 static int run(struct nic *nic, struct nic_group *g)
@@ -413,7 +461,7 @@ static bool has_part(const struct nic_group *g, const struct nic_cast *cast)
 {
 	const struct nic_member *m = &g->member[cast->place];
 
-	return cast->seq == m->current + 1 && nic_load_acquire(&m->board->part[m->parts & MASK].seq) == m->parts + 1; /* G2 */
+	return cast->seq == m->current + 1 && has_next(m);
 }
 
 static bool moves(const struct nic *nic, const struct nic_group *g)
@@ -466,4 +514,5 @@ static void left(struct nic *nic, struct nic_group *g, uint32_t place)
 }
 
 const struct nic_meet nic_meet_board = { .name = "board", .join = join, .ready = ready, .barrier = barrier, .send = send, .recv = recv,
+	.send_now = send_now, .recv_now = recv_now,
 	.run = run, .busy = busy, .moves = moves, .owes = owes, .lost = lost, .left = left, .end = fail_calls, .leave = leave };

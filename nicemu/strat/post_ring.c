@@ -118,4 +118,4 @@ static int command(struct nic *nic, const struct qnix_cmd *cmd)
 }
 
 const struct nic_post nic_post_ring = { .name = "ring", .send = send, .recv = recv, .refill = refill, .command = command,
-	.by_value = true };
+	.by_value = true, .at_once = true };
