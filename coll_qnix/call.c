@@ -25,8 +25,7 @@ int coll_qnix_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *
 
 	if (OPAL_UNLIKELY(left_to_others(m)))
 		return m->barrier(comm, m->barrier_module);
-	coll_qnix_start(&op);
-	rc = coll_qnix_wait(&op);
+	rc = coll_qnix_do(&op);
 	return OPAL_LIKELY(rc != COLL_QNIX_HAND_ON) ? rc : m->barrier(comm, m->barrier_module);
 }
 
@@ -44,8 +43,7 @@ int coll_qnix_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
 		return m->bcast(buf, count, type, root, comm, m->bcast_module);
 	if (!coll_qnix_data_open(&op.data, op.sends))
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	coll_qnix_start(&op);
-	rc = coll_qnix_wait(&op);
+	rc = coll_qnix_do(&op);
 	if (OPAL_LIKELY(rc != COLL_QNIX_HAND_ON))
 		return rc;
 	coll_qnix_data_close(&op.data, true, false);

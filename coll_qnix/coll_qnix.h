@@ -118,9 +118,10 @@ void coll_qnix_setup_step(struct coll_qnix_module *m);
 void coll_qnix_setup_free(struct coll_qnix_module *m);
 
 /* op.c */
-/* Starts it, or lines it up; coll_qnix_wait waits for one without a request. */
+/* Starts one with a request, or lines it up. */
 void coll_qnix_start(struct coll_qnix_op *op);
-int coll_qnix_wait(struct coll_qnix_op *op);
+/* One without: returns when it is over. */
+int coll_qnix_do(struct coll_qnix_op *op);
 int coll_qnix_progress(void);
 /* The result of a blocking operation that is left to the next component. */
 enum { COLL_QNIX_HAND_ON = 1 };
@@ -140,8 +141,14 @@ int coll_qnix_ibcast(void *buf, int count, struct ompi_datatype_t *type, int roo
                      ompi_request_t **request, mca_coll_base_module_t *module);
 
 /* data.c: where the bytes are that travel; false: no memory.  `close` puts them where they belong. */
-bool coll_qnix_data_open(struct coll_qnix_data *data, bool sends);
+bool coll_qnix_data_pack(struct coll_qnix_data *data, bool sends);
 int coll_qnix_data_close(struct coll_qnix_data *data, bool sends, bool good);
+
+static inline bool coll_qnix_data_open(struct coll_qnix_data *data, bool sends)
+{
+	data->packed = NULL;
+	return OPAL_LIKELY(opal_datatype_is_contiguous_memory_layout(&data->type->super, data->count)) || coll_qnix_data_pack(data, sends);
+}
 
 static inline void *coll_qnix_bytes(const struct coll_qnix_data *data)
 {

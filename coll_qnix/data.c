@@ -23,11 +23,8 @@ static int convert(const struct coll_qnix_data *data, bool pack)
 	return rc;
 }
 
-bool coll_qnix_data_open(struct coll_qnix_data *data, bool sends)
+bool coll_qnix_data_pack(struct coll_qnix_data *data, bool sends)
 {
-	data->packed = NULL;
-	if (OPAL_LIKELY(opal_datatype_is_contiguous_memory_layout(&data->type->super, data->count)))
-		return true;
 	data->packed = malloc(data->len);
 	if (!data->packed)
 		return false;

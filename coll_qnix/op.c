@@ -23,7 +23,7 @@ static void over(struct coll_qnix_op *op, int rc)
 	if (r)
 		coll_qnix_complete(r);
 	else
-		atomic_store_explicit(&op->done, true, memory_order_release); /* C1: pairs with the acquire in coll_qnix_wait */
+		atomic_store_explicit(&op->done, true, memory_order_release); /* C1: pairs with the acquire in is_done */
 }
 
 /* Places at the NIC that operations of the module have. */
@@ -88,24 +88,29 @@ static bool may_start(struct coll_qnix_module *m)
 	       atomic_load_explicit(&coll_qnix.started, memory_order_relaxed) < COLL_QNIX_MORE;
 }
 
-/* False: not now. */
-static bool give(struct coll_qnix_module *m, struct coll_qnix_op *op)
+static inline int begin(struct coll_qnix_module *m, struct coll_qnix_op *op)
 {
-	int err;
-
-	if (!may_start(m))
-		return false;
 	if (op->barrier)
-		err = cmpi_barrier(m->group, done, op);
-	else
-		err = cmpi_bcast(m->group, (size_t)op->root, coll_qnix_bytes(&op->data), op->data.len, done, op);
+		return cmpi_barrier(m->group, done, op);
+	return cmpi_bcast(m->group, (size_t)op->root, coll_qnix_bytes(&op->data), op->data.len, done, op);
+}
+
+/* What has come of it; false: not now. */
+static bool begun(struct coll_qnix_module *m, struct coll_qnix_op *op, int err)
+{
 	if (err == CMPI_AGAIN)
 		return false;
-	if (OPAL_UNLIKELY(err == CMPI_OK))
+	if (err == CMPI_OK)
 		count(m, 1); /* its end may have been counted already */
 	else
 		ended(op, err == CMPI_OVER ? CMPI_OK : err);
 	return true;
+}
+
+/* False: not now. */
+static bool give(struct coll_qnix_module *m, struct coll_qnix_op *op)
+{
+	return may_start(m) && begun(m, op, begin(m, op));
 }
 
 /* One that waits, in the state that the communicator has come to.  False: not yet. */
@@ -178,6 +183,13 @@ static void line_up(struct coll_qnix_op *op)
 	coll_qnix.busy = m;
 }
 
+/* Nothing is ahead of the next operation. */
+static inline bool is_next(struct coll_qnix_module *m)
+{
+	/* Relaxed: the state changes under the lock. */
+	return OPAL_LIKELY(!m->waiting && atomic_load_explicit(&m->state, memory_order_relaxed) == COLL_QNIX_READY);
+}
+
 void coll_qnix_start(struct coll_qnix_op *op)
 {
 	struct coll_qnix_module *m = op->module;
@@ -185,7 +197,7 @@ void coll_qnix_start(struct coll_qnix_op *op)
 	OPAL_THREAD_LOCK(&coll_qnix.lock);
 	if (OPAL_UNLIKELY(m->state == COLL_QNIX_NEW))
 		coll_qnix_setup_begin(m);
-	if (OPAL_UNLIKELY(m->waiting || m->state != COLL_QNIX_READY) || !give(m, op))
+	if (!is_next(m) || !give(m, op))
 		line_up(op);
 	OPAL_THREAD_UNLOCK(&coll_qnix.lock);
 }
@@ -215,7 +227,7 @@ static bool is_done(struct coll_qnix_op *op)
 	return atomic_load_explicit(&op->done, memory_order_acquire); /* C1 */
 }
 
-int coll_qnix_wait(struct coll_qnix_op *op)
+static int wait(struct coll_qnix_op *op)
 {
 	for (unsigned i = 1; !is_done(op); i++) {
 		coll_qnix_progress();
@@ -223,4 +235,30 @@ int coll_qnix_wait(struct coll_qnix_op *op)
 			opal_progress();
 	}
 	return op->err;
+}
+
+static __attribute__((noinline)) int start_and_wait(struct coll_qnix_op *op)
+{
+	coll_qnix_start(op);
+	return wait(op);
+}
+
+/* What has begun in coll_qnix_do; with other threads its lock is not held any more. */
+static __attribute__((noinline)) int end(struct coll_qnix_op *op, int err)
+{
+	if (!begun(op->module, op, err))
+		return start_and_wait(op);
+	return wait(op);
+}
+
+/* Where no other thread is, what is over at once needs no more than this. */
+int coll_qnix_do(struct coll_qnix_op *op)
+{
+	struct coll_qnix_module *m = op->module;
+	int err;
+
+	if (OPAL_UNLIKELY(opal_using_threads()) || !is_next(m) || !may_start(m))
+		return start_and_wait(op);
+	err = begin(m, op);
+	return OPAL_LIKELY(err == CMPI_OVER && !op->data.packed) ? OMPI_SUCCESS : end(op, err);
 }

@@ -305,18 +305,34 @@ int cmpi_group_lost(const struct cmpi_group *g)
 	return g->lost;
 }
 
-/* What the NIC refuses now is queued. */
+/* What is not over at once is queued: with its number, or to be started when it is its turn. */
+static __attribute__((noinline, cold)) int barrier_later(struct cmpi_group *g, bool started, VIP_UINT32 number, cmpi_done_fn *done, void *arg)
+{
+	int err = submit(g, (struct via_group_op){ .kind = OP_BARRIER, .started = started, .number = number,
+		.completion = { .done = done, .arg = arg } });
+
+	via_unlock(g->cmpi);
+	return err;
+}
+
 int cmpi_barrier(struct cmpi_group *g, cmpi_done_fn *done, void *arg)
 {
 	VIP_UINT32 number = VIPX_OVER;
 	bool started;
-	int err = CMPI_OVER;
 
 	via_lock(g->cmpi);
 	started = is_free(g) && VipxBarrier(g->cmpi->nic, g->number, &number) == VIP_SUCCESS;
 	if (via_unlikely(!started || number != VIPX_OVER))
-		err = submit(g, (struct via_group_op){ .kind = OP_BARRIER, .started = started, .number = number,
-			.completion = { .done = done, .arg = arg } });
+		return barrier_later(g, started, number, done, arg);
+	via_unlock(g->cmpi);
+	return CMPI_OVER;
+}
+
+/* Of the operation: what the call was given. */
+static __attribute__((noinline, cold)) int bcast_later(struct cmpi_group *g, const struct via_group_op *op)
+{
+	int err = submit(g, *op);
+
 	via_unlock(g->cmpi);
 	return err;
 }
@@ -325,15 +341,14 @@ int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_do
 {
 	VIP_UINT32 number = VIPX_OVER;
 	bool started;
-	int err = CMPI_OVER;
 
 	if (root >= g->size || (!buf && len))
 		return CMPI_PARAMETER;
 	via_lock(g->cmpi);
 	started = len <= PIECE && is_free(g) && VipxBroadcast(g->cmpi->nic, g->number, g->slot[root], buf, len, &number) == VIP_SUCCESS;
 	if (via_unlikely(!started || number != VIPX_OVER))
-		err = submit(g, (struct via_group_op){ .kind = OP_BCAST, .started = started, .number = number, .root = g->slot[root],
+		return bcast_later(g, &(struct via_group_op){ .kind = OP_BCAST, .started = started, .number = number, .root = g->slot[root],
 			.at = buf, .left = len, .piece = len, .completion = { .done = done, .arg = arg } });
 	via_unlock(g->cmpi);
-	return err;
+	return CMPI_OVER;
 }

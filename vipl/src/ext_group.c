@@ -42,7 +42,7 @@ VIP_RETURN VipxBarrier(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Group, VIP_UINT32 *O
 	if (Operation)
 		err = nic_barrier(nic->hw, Group, Operation);
 	vipl_leave(nic);
-	return vipl_return(err);
+	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : vipl_return(err);
 }
 
 VIP_RETURN VipxBroadcast(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Group, VIP_UINT32 Root, VIP_PVOID Buffer, VIP_UINT64 Length,
@@ -56,7 +56,7 @@ VIP_RETURN VipxBroadcast(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Group, VIP_UINT32 
 	if (Operation && (Buffer || !Length))
 		err = nic_bcast(nic->hw, Group, Root, Buffer, Length, Operation);
 	vipl_leave(nic);
-	return vipl_return(err);
+	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : vipl_return(err);
 }
 
 VIP_RETURN VipxOperationDone(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Operation, VIP_UINT32 *Value)
