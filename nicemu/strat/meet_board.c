@@ -20,6 +20,7 @@ enum {
 	PART_SHORT = 4096,     /* bytes of a part of a broadcast of up to ... */
 	PART_SHORT_MAX = 8192,
 	PART_LONG = 8192,
+	AHEAD = 2048,          /* bytes of the next part's buffer that its root gets hold of early */
 	MASK = NIC_BOARD_PLACES - 1,
 };
 
@@ -218,6 +219,21 @@ static uint8_t *data_of(struct nic *nic, struct nic_board_part *p, uint32_t len)
 	return nic_buffer(nic, p->buffer - 1);
 }
 
+/*
+ * The next place, and what the next part of such a length would need of its buffer: receivers have read them a round ago, and the
+ * root would have to get each line back before it can publish what it writes there.
+ */
+static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t len)
+{
+	const struct nic_board_part *p = &g->board->part[g->put & MASK];
+
+	nic_prefetch_write(p);
+	if (len <= NIC_BOARD_BRIEF || !p->buffer)
+		return;
+	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
+		nic_prefetch_write(nic_buffer(nic, p->buffer - 1) + i);
+}
+
 /* Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now. */
 static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t total, uint32_t offset, uint32_t len)
 {
@@ -233,7 +249,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 	p->total = total;
 	p->offset = offset;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
-	nic_prefetch_write(&g->board->part[g->put & MASK]); /* receivers have looked at it a round ago */
+	prepare(nic, g, len);
 	return true;
 }
 
