@@ -69,7 +69,7 @@ struct coll_qnix_request {
 typedef struct coll_qnix_request coll_qnix_request_t;
 OBJ_CLASS_DECLARATION(coll_qnix_request_t);
 
-#define COLL_QNIX_SAVED(X) X(barrier) X(bcast) X(ibarrier) X(ibcast) X(iallgather)
+#define COLL_QNIX_SAVED(X) X(barrier) X(bcast) X(ibarrier) X(ibcast) X(allgather) X(iallgather)
 
 struct coll_qnix_setup; /* setup.c */
 
@@ -114,6 +114,7 @@ mca_coll_base_module_t *coll_qnix_comm_query(struct ompi_communicator_t *comm, i
 
 /* setup.c; the lock is held */
 void coll_qnix_setup_begin(struct coll_qnix_module *m);
+void coll_qnix_setup_now(struct coll_qnix_module *m); /* waits, and takes the lock itself */
 void coll_qnix_setup_step(struct coll_qnix_module *m);
 void coll_qnix_setup_free(struct coll_qnix_module *m);
 

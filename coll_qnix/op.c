@@ -239,6 +239,8 @@ static int wait(struct coll_qnix_op *op)
 
 static __attribute__((noinline)) int start_and_wait(struct coll_qnix_op *op)
 {
+	if (OPAL_UNLIKELY(op->module->state == COLL_QNIX_NEW))
+		coll_qnix_setup_now(op->module);
 	coll_qnix_start(op);
 	return wait(op);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How a communicator gets its group, when it is first used: the addresses of all its ranks are exchanged by the collective
- * that it had before, then all join, or all leave it to the next component.  Nothing here waits: a non-blocking collective may
- * be the first, and a call that waits moves it on with the rest.
+ * that it had before, then all join, or all leave it to the next component.  Where the first use is a call that waits, so does
+ * the exchange: libnbc, once used, is polled by Open MPI for good.  Otherwise nothing here waits, and a call that does moves
+ * it on with the rest.
  */
 #include "coll_qnix/coll_qnix.h"
 
@@ -37,7 +38,8 @@ static void say(struct says *own)
 	own->len = (uint32_t)len;
 }
 
-void coll_qnix_setup_begin(struct coll_qnix_module *m)
+/* False: no memory. */
+static bool prepare(struct coll_qnix_module *m)
 {
 	size_t n = (size_t)ompi_comm_size(m->comm);
 	struct coll_qnix_setup *s = calloc(1, sizeof(*s) + n * sizeof(s->all[0]));
@@ -45,12 +47,22 @@ void coll_qnix_setup_begin(struct coll_qnix_module *m)
 	m->setup = s;
 	if (!s) {
 		state(m, COLL_QNIX_FAILED);
-		return;
+		return false;
 	}
 	say(&s->own);
 	s->counted = s->own.willing;
 	coll_qnix.groups += s->counted;
 	state(m, COLL_QNIX_GATHER);
+	return true;
+}
+
+void coll_qnix_setup_begin(struct coll_qnix_module *m)
+{
+	struct coll_qnix_setup *s;
+
+	if (!prepare(m))
+		return;
+	s = m->setup;
 	if (m->iallgather(&s->own, sizeof(s->own), MPI_BYTE, s->all, sizeof(s->own), MPI_BYTE, m->comm, &s->request,
 	                  m->iallgather_module) != OMPI_SUCCESS)
 		state(m, COLL_QNIX_FAILED);
@@ -111,6 +123,28 @@ static void decide(struct coll_qnix_module *m)
 	}
 	coll_qnix_tell(0, NULL, "the group of %s could not be made: %s", m->comm->c_name, cmpi_err_text(err));
 	state(m, COLL_QNIX_FAILED);
+}
+
+/* No other thread uses the communicator now, and no list has it: the lock is for what is not the communicator's. */
+void coll_qnix_setup_now(struct coll_qnix_module *m)
+{
+	struct coll_qnix_setup *s;
+	bool ready;
+	int rc;
+
+	OPAL_THREAD_LOCK(&coll_qnix.lock);
+	ready = prepare(m);
+	OPAL_THREAD_UNLOCK(&coll_qnix.lock);
+	if (!ready)
+		return;
+	s = m->setup;
+	rc = m->allgather(&s->own, sizeof(s->own), MPI_BYTE, s->all, sizeof(s->own), MPI_BYTE, m->comm, m->allgather_module);
+	OPAL_THREAD_LOCK(&coll_qnix.lock);
+	if (rc == OMPI_SUCCESS)
+		decide(m);
+	else
+		state(m, COLL_QNIX_FAILED);
+	OPAL_THREAD_UNLOCK(&coll_qnix.lock);
 }
 
 void coll_qnix_setup_step(struct coll_qnix_module *m)
