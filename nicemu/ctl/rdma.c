@@ -125,7 +125,7 @@ static void reread(const struct nic_txe *e, struct work *w)
 /* Of the only transfer, small ones: both ends are soon at work.  Of many, large ones: fewer packets. */
 static uint32_t part_of(uint32_t total)
 {
-	uint32_t part = (total / 4 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1);
+	uint32_t part = ((total + 3) / 4 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1); /* of four at most, while it may be longer */
 
 	return part < PART_MIN ? PART_MIN : part > PART_MAX ? PART_MAX : part;
 }
@@ -757,7 +757,7 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 
 	if (nic_likely(nic_claim_take_placing(claim, id, p->put.part))) {
 		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
-			nic_host_write(nic, addr, data, len);
+			nic_host_write_polled(nic, addr, data, len);
 			nic_claim_placed(claim);
 			nic_count(nic, bytes_helped, len);
 		} else {

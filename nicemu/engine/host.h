@@ -26,6 +26,12 @@ static inline void nic_host_write_short(struct nic *nic, uint64_t bus, const voi
 	nic_host_write(nic, bus, from, len);
 }
 
+/* What its process may poll: a byte or an aligned word is there at once, and everything before it. */
+static inline void nic_host_write_polled(struct nic *nic, uint64_t bus, const void *from, size_t len)
+{
+	nic_host_write(nic, bus, from, len);
+}
+
 #else
 
 static inline void nic_host_read(const struct nic *nic, void *to, uint64_t bus, size_t len)
@@ -44,6 +50,25 @@ static inline void nic_host_write_short(const struct nic *nic, uint64_t bus, con
 {
 	(void)nic;
 	nic_copy_short((void *)(uintptr_t)bus, from, len);
+}
+
+static inline void nic_host_write_polled(const struct nic *nic, uint64_t bus, const void *from, size_t len)
+{
+	uint64_t word;
+	uint32_t half;
+
+	/* Release: pairs with the acquire of the program that polls. */
+	if (len == 1) {
+		__atomic_store_n((uint8_t *)(uintptr_t)bus, *(const uint8_t *)from, __ATOMIC_RELEASE);
+	} else if (len == sizeof(word) && bus % sizeof(word) == 0) {
+		memcpy(&word, from, sizeof(word));
+		__atomic_store_n((uint64_t *)(uintptr_t)bus, word, __ATOMIC_RELEASE);
+	} else if (len == sizeof(half) && bus % sizeof(half) == 0) {
+		memcpy(&half, from, sizeof(half));
+		__atomic_store_n((uint32_t *)(uintptr_t)bus, half, __ATOMIC_RELEASE);
+	} else {
+		nic_host_write(nic, bus, from, len);
+	}
 }
 
 static inline const void *nic_host_view(const struct nic *nic, uint64_t bus, size_t len, void *copy)
