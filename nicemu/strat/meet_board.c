@@ -504,10 +504,17 @@ static bool moves(const struct nic *nic, const struct nic_group *g)
 	return false;
 }
 
+/* Everything that is there.  A pass may come to a broadcast before the one that is ahead of it, and leave it to the next. */
+static void run_out(struct nic *nic, struct nic_group *g)
+{
+	while (run(nic, g))
+		;
+}
+
 /* What it wrote before it died counts. */
 static void lost(struct nic *nic, struct nic_group *g)
 {
-	run(nic, g);
+	run_out(nic, g);
 	fail_calls(nic, g);
 }
 
@@ -516,7 +523,7 @@ static void left(struct nic *nic, struct nic_group *g, uint32_t place)
 {
 	if (!g->complete || g->broken)
 		return;
-	run(nic, g);
+	run_out(nic, g);
 	if (g->waiting && !has_come(&g->member[place], g->barriers))
 		nic_group_barrier_over(nic, g, QNIX_FAILED);
 	for (uint32_t rest = g->recvs; rest; rest &= rest - 1) {

@@ -172,6 +172,29 @@ static void left_is_read(void)
 }
 
 /* Nothing is written past the room, the receive fails, and the next broadcast is none the worse. */
+/* All that the root put on its board before it left is received, though the receives do not stand in the order of their calls. */
+static void left_is_taken_in_order(void)
+{
+	uint32_t op[3];
+
+	join(10, 2);
+	op[0] = bcast(1, 0, 10);
+	op[1] = bcast(1, 0, 20);
+	CHECK_EQ(bcast(0, 0, 10), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[0], NULL), NIC_OK);
+	op[2] = bcast(1, 0, 30); /* takes the place of the first */
+	CHECK_EQ(bcast(0, 0, 20), NIC_OP_OVER);
+	memset(data[0], 33, 30);
+	CHECK_EQ(bcast(0, 0, 30), NIC_OP_OVER);
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	nic_poll(n[0]);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	CHECK_EQ(over(1, op[2], NULL), NIC_OK);
+	CHECK_EQ(data[1][29], 33);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	poll_all();
+}
+
 static void lengths_differ(void)
 {
 	static const uint32_t sent[] = { 100, 10, 20000, 10, 60000 }, room[] = { 10, 100, 10, 20000, 40000 };
@@ -302,6 +325,7 @@ int main(void)
 	CASE(places_are_used_again);
 	CASE(left_has_come);
 	CASE(left_is_read);
+	CASE(left_is_taken_in_order);
 	CASE(lengths_differ);
 	CASE(lies_of_a_root);
 	CASE(lies_of_a_receiver);
