@@ -40,7 +40,6 @@ int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 	void *data = NULL;
 	int err;
 
-	(void)btl, (void)order, (void)flags;
 	if (OPAL_UNLIKELY(!endpoint->am)) {
 		err = btl_qnix_loop_sendi(endpoint, convertor, header, header_size, payload_size, tag);
 	} else if (payload_size && OPAL_UNLIKELY(opal_convertor_need_buffers(convertor))) {
@@ -53,7 +52,7 @@ int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OPAL_SUCCESS;
 	if (descriptor)
-		*descriptor = NULL;
+		*descriptor = btl_qnix_alloc(btl, endpoint, order, header_size + payload_size, flags);
 	return btl_qnix_opal_err(err);
 }
 
