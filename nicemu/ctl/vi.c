@@ -21,7 +21,7 @@ void nic_event(struct nic *nic, enum nic_event_code code, uint64_t vi_cookie, ui
 /* The short ways in and out. */
 static void shut(struct nic_vi_ctx *ctx, uint32_t vi)
 {
-	ctx->short_max = 0;
+	ctx->short_max = ctx->quick_max = 0;
 	ctx->from_peer = nic_packet_word(0, 0, (uint16_t)(vi ^ 1)); /* what packets for this VI cannot say */
 }
 
@@ -173,7 +173,10 @@ void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer)
 	ctx->tx_number = ctx->rx_number = 0;
 	ctx->tx_last = 0xFFFF;
 	ctx->short_max = ctx->no_short ? 0 : ctx->max_transfer < NIC_INLINE_MAX ? ctx->max_transfer : NIC_INLINE_MAX;
-	ctx->from_peer = nic_packet_word(NIC_OP_SEND, ctx->gen, (uint16_t)vi);
+	ctx->quick_max = nic->arch->flow->may_send ? 0 : ctx->short_max < NIC_PAYLOAD ? ctx->short_max : NIC_PAYLOAD;
+	if (nic->arch->pipe->take) /* else there is no short way in */
+		ctx->from_peer = nic_packet_word(NIC_OP_SEND, ctx->gen, (uint16_t)vi);
+	ctx->to_peer = nic_packet_word(NIC_OP_SEND, ctx->peer_gen, ctx->peer_vi);
 	set_state(ctx, NIC_VI_CONNECTED);
 	nic_count(nic, connections, 1);
 	nic_rx_head(nic, vi);

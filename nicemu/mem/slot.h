@@ -137,6 +137,10 @@ static inline uint32_t nic_packet_word_of(const struct nic_packet *p)
 	memcpy(&word, &p->op, sizeof(word));
 	return word;
 }
+static inline void nic_packet_word_set(struct nic_packet *p, uint32_t word)
+{
+	memcpy(&p->op, &word, sizeof(word));
+}
 _Static_assert(offsetof(struct nic_packet, gen) == offsetof(struct nic_packet, op) + 1 &&
                offsetof(struct nic_packet, vi) == offsetof(struct nic_packet, op) + 2, "one word");
 

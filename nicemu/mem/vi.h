@@ -46,7 +46,7 @@ struct nic_rxe {
 
 struct nic_vi_ctx {
 	/* written on the control path; peers read */
-	_Alignas(64) _Atomic uint32_t state; /* enum nic_vi_state, plus NIC_VI_FREE */
+	_Alignas(256) _Atomic uint32_t state; /* enum nic_vi_state, plus NIC_VI_FREE; indexing is a shift */
 	uint16_t reliability, flags;
 	uint32_t max_transfer;
 	uint32_t ptag;
@@ -58,11 +58,14 @@ struct nic_vi_ctx {
 	uint32_t peer_epoch; /* epoch of the peer slot when connected */
 	/* owner's NIC only */
 	uint32_t short_max;  /* bytes that a message inside a command may have; 0 while not connected */
-	uint32_t from_peer;  /* nic_packet_word of a whole message from the peer; while not connected, a word for another VI */
+	uint32_t from_peer;  /* nic_packet_word of a whole message from the peer; of another VI where none is taken by value */
+	uint32_t to_peer;    /* the same of one to the peer */
 
 	/* owner's NIC only */
-	_Alignas(64) uint32_t rx_head, rx_tail; /* receive ring: next to use, next to fill */
+	_Alignas(64) uint32_t rx_head;          /* receive ring: next to use */
+	uint32_t rx_tail;                       /* next to fill */
 	uint32_t tx_head, tx_next, tx_tail;     /* send ring: oldest incomplete, next to execute, next to fill */
+	uint32_t quick_max;                     /* short_max for a message of one cell that needs nobody's leave; 0: none such */
 	uint32_t rx_done;                       /* bytes of a message in arrival */
 	uint64_t rx_spill, tx_spill;            /* host chain: first descriptor that is not on the NIC yet; 0: none */
 	uint32_t rx_spilled, tx_spilled;        /* its length */
@@ -76,7 +79,7 @@ struct nic_vi_ctx {
 	uint16_t tx_number, rx_number;          /* of the next message to be asked for, and to be allowed */
 	uint16_t tx_last, pad2;                 /* youngest scheduling queue entry; 0xFFFF: none */
 };
-_Static_assert(sizeof(struct nic_vi_ctx) % 64 == 0, "whole lines");
+_Static_assert(sizeof(struct nic_vi_ctx) == 256, "whole lines, a power of two");
 _Static_assert(sizeof(struct nic_txe) == 32 && sizeof(struct nic_rxe) == 32, "physical descriptors");
 
 enum { NIC_VI_FREE = 7 };
