@@ -12,7 +12,7 @@
 
 enum {
 	PASS_PACKETS = 64, /* packets of one pass */
-	NEAR_PASSES = 4,   /* that take packets of one peer only, one after the other */
+	NEAR_LOOKS = 4,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
 };
 
@@ -179,7 +179,10 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRI
 
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
 		goto out;
-	c->near = proc;
+	if (via_unlikely(c->near != proc)) {
+		c->near = proc;
+		c->near_trust = 0;
+	}
 	memcpy(&header, data, sizeof(header));
 	if (via_likely(is_message(header.type) && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
 		good = message(c, proc, &header, data, len);
@@ -212,6 +215,7 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 
 	if (via_unlikely(v->desc.CS.Status & VIP_STATUS_ERROR_MASK || proc->state != VIA_CONN_CONNECTED) && !unusual(proc, v))
 		return;
+	c->near_trust = 0;
 	packet(c, proc, v);
 	c->recent = proc;
 	via_flow_noop(proc);
@@ -278,36 +282,37 @@ static __attribute__((noinline)) int looks(struct cmpi *c, int n)
 	return events;
 }
 
+/* The packet has come by the short way; others of the same peer may follow. */
+static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_proc *proc, VIPX_ARRIVAL *arrival)
+{
+	uint32_t budget = c->budget, n = 0;
+
+	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
+	do {
+		value(c, proc, arrival);
+		n++;
+	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
+	spend(c, budget, n == budget);
+	return (int)n;
+}
+
 /* The peer that sent the last packet by value is likely to send the next: it is asked first, by the short way. */
 static inline int near(struct cmpi *c)
 {
 	struct cmpi_proc *proc = c->near;
-	uint32_t budget = c->budget, n = 0;
 	VIPX_ARRIVAL arrival;
 
-	if (via_unlikely(!proc || c->near_passes == NEAR_PASSES))
-		return 0;
-	while (n < budget && VipxRecvTake(proc->vi, &arrival) == VIP_SUCCESS) {
-		value(c, proc, &arrival);
-		n++;
-	}
-	if (n)
-		spend(c, budget, n == budget);
-	c->near_passes++;
-	return (int)n;
+	return VipxRecvTake(proc->vi, &arrival) == VIP_SUCCESS ? near_packets(c, proc, &arrival) : 0;
 }
 
-static inline int pass(struct cmpi *c)
+/* Everybody, and everything else. */
+static __attribute__((noinline)) int all(struct cmpi *c)
 {
 	bool empty;
 	int n;
 
-	n = near(c);
-	if (n)
-		return n;
-	c->near_passes = 0;
+	c->near_left = 1 + c->near_trust;
 	n = packets(c, &empty);
-
 	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))
 		n += looks(c, n);
 	/* One branch for what is mostly not there. */
@@ -317,10 +322,24 @@ static inline int pass(struct cmpi *c)
 	return n;
 }
 
+/* hasty: a pass that finds nothing may be one look at the near peer. */
+static inline int pass(struct cmpi *c, bool hasty)
+{
+	int n;
+
+	if (via_likely(c->near && c->near_left)) {
+		c->near_left--;
+		n = near(c);
+		if (n || (hasty && c->near_left))
+			return n;
+	}
+	return all(c);
+}
+
 /* One pass, under the lock. */
 int via_progress(struct cmpi *c)
 {
-	return pass(c);
+	return pass(c, false);
 }
 
 /* Several threads, or short cores: then it matters what the program does between two passes. */
@@ -334,7 +353,7 @@ static __attribute__((noinline)) int careful(struct cmpi *c)
 	if (!owner || owner == &thread_name) {
 		c->progress_owner = &thread_name;
 		via_wait_look(c);
-		n = pass(c);
+		n = pass(c, false);
 		c->progress_owner = owner;
 		if (n)
 			c->idle = 0;
@@ -348,5 +367,5 @@ static __attribute__((noinline)) int careful(struct cmpi *c)
 int cmpi_progress(struct cmpi *c)
 {
 	/* Relaxed: with several threads the answer does not matter, and with one it is this thread's own. */
-	return via_likely(!(c->engine.threads | __atomic_load_n(&c->crowded, __ATOMIC_RELAXED))) ? pass(c) : careful(c);
+	return via_likely(!(c->engine.threads | __atomic_load_n(&c->crowded, __ATOMIC_RELAXED))) ? pass(c, true) : careful(c);
 }

@@ -244,8 +244,9 @@ struct cmpi {
 	cmpi_am_fn *am;
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
-	struct cmpi_proc *near;       /* sent the last packet that came by value */
-	uint32_t near_passes;         /* since everybody was asked */
+	struct cmpi_proc *near;          /* sent the last packet that came by value */
+	uint32_t near_left;              /* looks at it alone before everybody is asked */
+	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */
 	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
 	bool crowded;                    /* cores are short: what to do is asked after every idle pass */
