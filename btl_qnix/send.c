@@ -16,7 +16,7 @@ ssize_t btl_qnix_pack(struct opal_convertor_t *convertor, void *to, size_t size)
 }
 
 /* Data in pieces: packed straight into its place. */
-static int send_packed(struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, const void *header,
+static __attribute__((noinline)) int send_packed(struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, const void *header,
                        size_t header_size, size_t payload_size, unsigned tag)
 {
 	struct cmpi_am am;
@@ -32,7 +32,18 @@ static int send_packed(struct mca_btl_base_endpoint_t *endpoint, struct opal_con
 	return cmpi_am_commit(&am, tag, header_size + payload_size);
 }
 
-/* On failure *descriptor is NULL and nothing was sent: ob1 queues the message and tries again from its own progress. */
+/*
+ * Not sent.  ob1 takes a descriptor that comes with the answer, and what waits in it is frag.c's.  Without one it keeps the message in its own
+ * list, and once a message there was in vain, ob1's progress function stays with Open MPI for good.
+ */
+static __attribute__((noinline)) int refused(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
+                                             uint32_t flags, mca_btl_base_descriptor_t **descriptor, int err)
+{
+	if (descriptor)
+		*descriptor = btl_qnix_alloc(btl, endpoint, order, size, flags);
+	return btl_qnix_opal_err(err);
+}
+
 int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor,
                    void *header, size_t header_size, size_t payload_size, uint8_t order, uint32_t flags,
                    mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
@@ -51,9 +62,7 @@ int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 	}
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OPAL_SUCCESS;
-	if (descriptor)
-		*descriptor = btl_qnix_alloc(btl, endpoint, order, header_size + payload_size, flags);
-	return btl_qnix_opal_err(err);
+	return refused(btl, endpoint, order, header_size + payload_size, flags, descriptor, err);
 }
 
 static bool find_place(struct btl_qnix_frag *frag, struct mca_btl_base_endpoint_t *endpoint, size_t size)

@@ -39,12 +39,12 @@ bool via_eager_room(struct cmpi_proc *proc, uint64_t len)
 /* One packet; the caller has seen that it may go.  CMPI_AGAIN: no vbuf or buffer. */
 static inline int send_one(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len)
 {
+	VIPX_SHORT message = {.A = envelope, .B = buf, .ALength = sizeof(*envelope), .BLength = (VIP_UINT32)len};
 	struct cmpi *c = proc->cmpi;
 	struct via_vbuf *v;
 	uint8_t *to;
 
-	if (via_unlikely(len + sizeof(*envelope) > CMPI_AM_SHORT ||
-	                 !via_flow_short(proc, VIA_PKT_EAGER, envelope, sizeof(*envelope), buf, len))) {
+	if (via_unlikely(len + sizeof(*envelope) > CMPI_AM_SHORT || !via_flow_short(proc, VIA_PKT_EAGER, &message))) {
 		v = via_packet_new(c, sizeof(struct via_eager) + len, false);
 		if (via_unlikely(!v))
 			return CMPI_AGAIN;

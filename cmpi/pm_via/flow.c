@@ -259,6 +259,7 @@ static inline bool noop_allowed(const struct cmpi_proc *proc)
 static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
 {
 	const uint32_t body[2] = {proc->consumed, 0};
+	VIPX_SHORT message = {.A = body, .ALength = sizeof(body)};
 	struct via_noop *noop;
 	struct via_vbuf *v;
 
@@ -266,7 +267,7 @@ static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
 		VIA_COUNT(proc->cmpi, noops_held);
 		return false;
 	}
-	if (via_send_short(proc, VIA_PKT_NOOP | tag << 8, 0, body, sizeof(body), NULL, 0)) {
+	if (via_send_short(proc, VIA_PKT_NOOP | tag << 8, 0, &message)) {
 		proc->noops_sent++;
 		VIA_COUNT(proc->cmpi, noops_sent);
 		return true;

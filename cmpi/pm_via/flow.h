@@ -90,28 +90,26 @@ static inline void via_flow_send(struct cmpi_proc *proc, struct via_vbuf *v, uin
 }
 
 /*
- * The shortest way: the whole packet inside the NIC's command, 8 bytes of header, then two pieces.  False when it is not open
- * (something is queued, no room); then nothing has happened.
+ * The shortest way: the whole packet inside the NIC's command, 8 bytes of header, filled in here, then the two pieces of the
+ * message.  False when it is not open (something is queued, no room); then nothing has happened.
  */
-static inline bool via_send_short(struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, const void *hdr, size_t hlen,
-                                  const void *data, size_t len)
+static inline bool via_send_short(struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, VIPX_SHORT *message)
 {
 	uint32_t credit = via_header_credit(proc);
-	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
 
 	if (via_unlikely(proc->sends_posted))
 		return false;
-	message.Head = via_header_word(proc, type_tag, id, credit);
-	if (via_unlikely(VipxSendShort(proc->vi, &message) != VIP_SUCCESS))
+	message->Head = via_header_word(proc, type_tag, id, credit);
+	if (via_unlikely(VipxSendShort(proc->vi, message) != VIP_SUCCESS))
 		return false;
 	via_header_told(proc, credit);
 	return true;
 }
 
 /* The same for a packet that takes a credit; false also when there is none. */
-static inline bool via_flow_short(struct cmpi_proc *proc, uint32_t type_tag, const void *hdr, size_t hlen, const void *data, size_t len)
+static inline bool via_flow_short(struct cmpi_proc *proc, uint32_t type_tag, VIPX_SHORT *message)
 {
-	if (via_unlikely(!proc->remote_credit || !via_send_short(proc, type_tag, proc->next_out, hdr, hlen, data, len)))
+	if (via_unlikely(!proc->remote_credit || !via_send_short(proc, type_tag, proc->next_out, message)))
 		return false;
 	proc->next_out++;
 	proc->remote_credit--;
