@@ -12,7 +12,7 @@
 
 enum {
 	PASS_PACKETS = 64, /* packets of one pass */
-	NEAR_LOOKS = 4,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
+	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
 };
 
