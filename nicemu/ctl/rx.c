@@ -675,7 +675,7 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 	return len;
 }
 
-/* There is a packet on the link of a VI, and it is not of the kind that nic_take_of looks for. */
+/* There is a packet on the link of a VI, and it is not of the kind that take_cell looks for. */
 static nic_noinline uint32_t take_found(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_cq *cq, struct nic_taken *out)
 {
 	const struct nic_packet *p = nic_link_peek(link);
@@ -683,20 +683,13 @@ static nic_noinline uint32_t take_found(struct nic *nic, uint32_t vi, struct nic
 	return p && p->vi == vi ? nic_rx_take(nic, link, p, cq, out) : 0;
 }
 
-/*
- * Most calls find nothing, or one cell that the receive at the head has room for: with the checks of nic_rx_take, and without a call.
- * No link is here where the NIC runs elsewhere.
- */
-uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
+/* One cell that the receive at the head has room for: with the checks of nic_rx_take, and without a call. */
+static nic_noinline uint32_t take_cell(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_cq *cq, struct nic_taken *out)
 {
+	const struct nic_packet *p = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)];
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	const struct nic_packet *p = nic_likely(link != NULL) ? nic_link_peek(link) : NULL;
-	uint32_t len;
+	uint32_t len = p->len_flags;
 
-	if (!p)
-		return 0;
-	len = p->len_flags;
 	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= NIC_PAYLOAD || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) ||
 	                 ctx->rx_head == ctx->rx_tail || (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) ||
 	                 len > nic->slot->rxq[vi & (NIC_VI_TABLE - 1)][ctx->rx_head & (NIC_RXQ - 1)].room))
@@ -709,6 +702,14 @@ uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, stru
 	out->buffer = NULL;
 	out->cookie = ctx->cookie;
 	return len;
+}
+
+/* Most calls find nothing, and have saved nothing for it.  No link is here where the NIC runs elsewhere. */
+uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
+{
+	struct nic_link *link = nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+
+	return nic_unlikely(!link) || !nic_link_peek(link) ? 0 : take_cell(nic, vi, link, cq, out);
 }
 
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)
