@@ -478,8 +478,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	memcpy(p->data, &msg->head, sizeof(msg->head));
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
 	nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
-	nic_packet_word_set(p, ctx->to_peer);
-	p->len_flags = (uint32_t)len;
+	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
 	p->imm = 0;
 	nic_link_store(link, p, 1);
 	nic_count(nic, packets_sent, 1);

@@ -137,10 +137,14 @@ static inline uint32_t nic_packet_word_of(const struct nic_packet *p)
 	memcpy(&word, &p->op, sizeof(word));
 	return word;
 }
-static inline void nic_packet_word_set(struct nic_packet *p, uint32_t word)
+/* And the length, in one store. */
+static inline void nic_packet_set(struct nic_packet *p, uint32_t word, uint32_t len_flags)
 {
-	memcpy(&p->op, &word, sizeof(word));
+	uint64_t both = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word | (uint64_t)len_flags << 32 : (uint64_t)word << 32 | len_flags;
+
+	memcpy(&p->op, &both, sizeof(both));
 }
+_Static_assert(offsetof(struct nic_packet, len_flags) == offsetof(struct nic_packet, op) + 4, "side by side");
 _Static_assert(offsetof(struct nic_packet, gen) == offsetof(struct nic_packet, op) + 1 &&
                offsetof(struct nic_packet, vi) == offsetof(struct nic_packet, op) + 2, "one word");
 
