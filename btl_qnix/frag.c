@@ -6,8 +6,8 @@
  * of control packets, receives and RDMA fragments only when some other operation calls back.  Sends complete at once
  * here, without a callback, so a process that only receives could be left with an acknowledgement that nobody retries.
  * Hence:
- *  - a control packet (at most BTL_QNIX_SMALL bytes) that finds no vbuf is kept in its descriptor, a put or get that
- *    cannot start is kept in its operation, and both are retried by progress;
+ *  - a control packet (at most BTL_QNIX_SMALL bytes) that finds no vbuf is kept in its descriptor, which sendi makes for it if
+ *    need be; a put or get that cannot start is kept in its operation; and both are retried by progress;
  *  - both are bounded by their free lists; when one is exhausted, that many callbacks are due, and ob1 retries then.
  */
 #include "btl_qnix/btl_qnix.h"
