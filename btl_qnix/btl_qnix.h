@@ -30,6 +30,7 @@ struct mca_btl_base_endpoint_t {
 	struct opal_proc_t *opal;
 	struct cmpi_proc *proc; /* NULL: deleted */
 	struct cmpi_proc *am;   /* as proc, but NULL also for this process itself: C-MPI sends no messages to itself */
+	bool lost;              /* and everybody has been told */
 };
 
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
@@ -124,6 +125,8 @@ int btl_qnix_finalize(mca_btl_base_module_t *btl);
 int btl_qnix_register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_cb_fn_t error);
 void btl_qnix_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, int verbose);
 cmpi_error_fn btl_qnix_peer_lost;
+/* Open MPI's error for C-MPI's.  Of a peer that is gone it is told before it hears that something with it has failed. */
+int btl_qnix_failed(struct mca_btl_base_endpoint_t *endpoint, int err);
 
 /* send.c */
 int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor,

@@ -78,7 +78,7 @@ static bool retry_frag(opal_list_item_t *item)
 
 	if (err == CMPI_AGAIN)
 		return false;
-	complete(frag, btl_qnix_opal_err(err));
+	complete(frag, btl_qnix_failed(frag->endpoint, err));
 	return true;
 }
 

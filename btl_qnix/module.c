@@ -31,6 +31,7 @@ static struct mca_btl_base_endpoint_t *find_or_create(struct opal_proc_t *proc)
 		return NULL;
 	endpoint->name = proc->proc_name;
 	endpoint->proc = endpoint->am = NULL;
+	endpoint->lost = false;
 	opal_list_append(&btl_qnix.endpoints, &endpoint->super);
 found:
 	endpoint->opal = proc;
@@ -151,12 +152,14 @@ void btl_qnix_peer_lost(void *arg, struct cmpi_proc *peer, int err, const char *
 	char name[QNIX_NAME_MAX] = "the NIC", line[384];
 
 	(void)arg;
-	if (atomic_load_explicit(&btl_qnix.closing, memory_order_relaxed) || (endpoint && !endpoint->proc))
+	if (atomic_load_explicit(&btl_qnix.closing, memory_order_relaxed) || (endpoint && (!endpoint->proc || endpoint->lost)))
 		return;
 	if (endpoint)
 		qnix_name_text(&endpoint->name, name);
 	else if (peer)
 		qnix_rank_text(cmpi_proc_rank(peer), name);
+	if (endpoint)
+		endpoint->lost = true;
 	snprintf(line, sizeof(line), "%s%s%s is lost: %s", name, endpoint ? " on host " : "",
 	         endpoint ? opal_get_proc_hostname(endpoint->opal) : "", text ? text : cmpi_err_text(err));
 	btl_qnix_tell(0, "peer-lost", "%s", line);
@@ -164,6 +167,17 @@ void btl_qnix_peer_lost(void *arg, struct cmpi_proc *peer, int err, const char *
 		*p = ' '; /* ob1 passes it on as a format */
 	if (btl_qnix.error)
 		btl_qnix.error(&btl_qnix.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint ? endpoint->opal : NULL, line);
+}
+
+/*
+ * A transfer may fail before C-MPI has taken the connection down and reported it.  ob1 then tries other ways, none of which leads
+ * there, and ends the process with a line that names nobody.
+ */
+int btl_qnix_failed(struct mca_btl_base_endpoint_t *endpoint, int err)
+{
+	if (err == CMPI_TRANSPORT && endpoint->proc)
+		btl_qnix_peer_lost(NULL, endpoint->proc, err, NULL);
+	return btl_qnix_opal_err(err);
 }
 
 static void dump_counters(void)

@@ -57,8 +57,9 @@ void btl_qnix_op_done(void *arg, int err)
 	void *local = op->local, *context = op->context, *data = op->data;
 
 	opal_free_list_return(&btl_qnix.ops, &op->super);
+	err = OPAL_LIKELY(err == CMPI_OK) ? OPAL_SUCCESS : btl_qnix_failed(endpoint, err);
 	if (done)
-		done(&btl_qnix.super, endpoint, local, handle, context, data, btl_qnix_opal_err(err));
+		done(&btl_qnix.super, endpoint, local, handle, context, data, err);
 }
 
 int btl_qnix_op_start(struct btl_qnix_op *op)
@@ -83,6 +84,7 @@ int btl_qnix_op_start(struct btl_qnix_op *op)
 /* What cannot start now waits, in order; after CMPI_OK the operation may be gone already. */
 int btl_qnix_op_run(struct btl_qnix_op *op)
 {
+	struct mca_btl_base_endpoint_t *endpoint = op->endpoint;
 	int err = btl_qnix_op_start(op);
 
 	if (OPAL_LIKELY(err == CMPI_OK))
@@ -92,7 +94,7 @@ int btl_qnix_op_run(struct btl_qnix_op *op)
 		return OPAL_SUCCESS;
 	}
 	opal_free_list_return(&btl_qnix.ops, &op->super);
-	return btl_qnix_opal_err(err);
+	return btl_qnix_failed(endpoint, err);
 }
 
 static int transfer(enum btl_qnix_kind kind, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,

@@ -42,7 +42,7 @@ static __attribute__((noinline)) int refused(mca_btl_base_module_t *btl, struct 
 {
 	if (descriptor)
 		*descriptor = btl_qnix_alloc(btl, endpoint, order, size, flags);
-	return btl_qnix_opal_err(err);
+	return btl_qnix_failed(endpoint, err);
 }
 
 int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor,
@@ -155,7 +155,7 @@ int btl_qnix_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *en
 		err = CMPI_OK;
 	}
 	if (OPAL_UNLIKELY(err != CMPI_OK))
-		return btl_qnix_opal_err(err);
+		return btl_qnix_failed(endpoint, err);
 	if (flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK)
 		descriptor->des_cbfunc(btl, endpoint, descriptor, OPAL_SUCCESS);
 	if (OPAL_LIKELY(flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP))
