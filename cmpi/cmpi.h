@@ -254,13 +254,18 @@ int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint
  * barrier and bcast are non-blocking; operations of a group start in the order of the calls, which is the same at all
  * members.  bcast: `root` is a place, `len` the same at all members; done at the root when the buffer may be used again.
  * CMPI_OVER: it was over when the call returned, and `done` does not run.
+ *
+ * CMPI_TRUNCATED: the broadcast has another length than this member gave, no more.  CMPI_TRANSPORT: nothing goes in the group any
+ * more, and why says for what reason: the first that was met here.
  */
 enum { CMPI_OVER = -1 };
 struct cmpi_group;
 int cmpi_group_join(struct cmpi *cmpi, uint32_t name, struct cmpi_proc **procs, size_t n, size_t place, cmpi_done_fn *done,
                     void *arg, struct cmpi_group **out);
 void cmpi_group_leave(struct cmpi_group *group);
-int cmpi_group_lost(const struct cmpi_group *group); /* after CMPI_TRANSPORT: the place of the member that died, or -1 */
+enum cmpi_why { CMPI_WHY_DIED, CMPI_WHY_LEFT, CMPI_WHY_LENGTH, CMPI_WHY_DATA, CMPI_WHY_NIC, CMPI_WHY_UNKNOWN };
+enum cmpi_why cmpi_group_why(const struct cmpi_group *group, size_t *place); /* place: of the member that died */
+const char *cmpi_why_text(enum cmpi_why why); /* what the group's members have done or met, as the rest of a sentence */
 int cmpi_barrier(struct cmpi_group *group, cmpi_done_fn *done, void *arg);
 int cmpi_bcast(struct cmpi_group *group, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg);
 

@@ -124,6 +124,7 @@ void coll_qnix_start(struct coll_qnix_op *op);
 /* One without: returns when it is over. */
 int coll_qnix_do(struct coll_qnix_op *op);
 int coll_qnix_progress(void);
+void coll_qnix_tell_why(struct coll_qnix_module *m, int err); /* its group has failed, or an operation */
 /* The result of a blocking operation that is left to the next component. */
 enum { COLL_QNIX_HAND_ON = 1 };
 
@@ -164,6 +165,7 @@ static inline int coll_qnix_err(int err)
 	case CMPI_RESOURCE: return OMPI_ERR_OUT_OF_RESOURCE;
 	case CMPI_TRANSPORT:
 	case CMPI_UNREACHABLE: return OMPI_ERR_UNREACH;
+	case CMPI_TRUNCATED: return MPI_ERR_TRUNCATE;
 	default: return OMPI_ERROR;
 	}
 }

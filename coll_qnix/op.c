@@ -40,20 +40,34 @@ static inline void count(struct coll_qnix_module *m, int change)
 	}
 }
 
-/* Said once for a communicator. */
-static __attribute__((noinline, cold)) void tell(struct coll_qnix_module *m)
+/* The line alone first, from this process itself: mpirun may lose what it is given to explain when the process then aborts. */
+static void tell_death(struct coll_qnix_module *m, size_t place)
 {
-	int place = cmpi_group_lost(m->group);
-	char name[QNIX_NAME_MAX];
+	char name[QNIX_NAME_MAX], line[256];
+
+	snprintf(line, sizeof(line), "%s, number %zu in %s, has died",
+	         qnix_name_text(&ompi_comm_peer_lookup(m->comm, (int)place)->super.proc_name, name), place, m->comm->c_name);
+	coll_qnix_tell(0, NULL, "%s", line);
+	coll_qnix_tell(0, "coll-peer-lost", "%s", line);
+}
+
+/* Said once for a communicator. */
+__attribute__((noinline, cold)) void coll_qnix_tell_why(struct coll_qnix_module *m, int err)
+{
+	enum cmpi_why why;
+	size_t place;
 
 	if (m->told)
 		return;
 	m->told = true;
-	if (place < 0)
-		coll_qnix_tell(0, NULL, "a collective of %s failed: its ranks gave broadcasts of different lengths", m->comm->c_name);
+	why = cmpi_group_why(m->group, &place);
+	if (err == CMPI_TRUNCATED)
+		coll_qnix_tell(0, NULL, "a broadcast of %s has another length than this rank gave it", m->comm->c_name);
+	else if (err == CMPI_TRANSPORT && why == CMPI_WHY_DIED)
+		tell_death(m, place);
 	else
-		coll_qnix_tell(0, "coll-peer-lost", "%s, number %d in %s, has died",
-		               qnix_name_text(&ompi_comm_peer_lookup(m->comm, place)->super.proc_name, name), place, m->comm->c_name);
+		coll_qnix_tell(0, NULL, "collectives of %s fail: %s", m->comm->c_name,
+		               err == CMPI_TRANSPORT ? cmpi_why_text(why) : cmpi_err_text(err));
 }
 
 static void ended(struct coll_qnix_op *op, int err)
@@ -66,8 +80,8 @@ static void ended(struct coll_qnix_op *op, int err)
 
 		rc = rc == OMPI_SUCCESS ? converted : rc;
 	}
-	if (OPAL_UNLIKELY(err == CMPI_TRANSPORT))
-		tell(m);
+	if (OPAL_UNLIKELY(err != CMPI_OK))
+		coll_qnix_tell_why(m, err);
 	over(op, rc);
 }
 

@@ -74,7 +74,7 @@ void coll_qnix_complete(struct coll_qnix_request *r)
 	struct coll_qnix_module *m = r->op.module;
 
 	poll_while_needed(-1);
-	r->super.req_status.MPI_ERROR = r->op.err == OMPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_OTHER;
+	r->super.req_status.MPI_ERROR = r->op.err == OMPI_SUCCESS || r->op.err == MPI_ERR_TRUNCATE ? r->op.err : MPI_ERR_OTHER;
 	ompi_request_complete(&r->super, true);
 	OBJ_RELEASE(m);
 }

@@ -27,6 +27,12 @@ static void state(struct coll_qnix_module *m, enum coll_qnix_state state)
 	atomic_store_explicit(&m->state, state, memory_order_release); /* pairs with the acquire in left_to_others (call.c) */
 }
 
+static void no_addresses(struct coll_qnix_module *m)
+{
+	coll_qnix_tell(0, NULL, "collectives of %s fail: its ranks could not exchange their addresses", m->comm->c_name);
+	state(m, COLL_QNIX_FAILED);
+}
+
 static void say(struct says *own)
 {
 	size_t len = 0;
@@ -65,7 +71,7 @@ void coll_qnix_setup_begin(struct coll_qnix_module *m)
 	s = m->setup;
 	if (m->iallgather(&s->own, sizeof(s->own), MPI_BYTE, s->all, sizeof(s->own), MPI_BYTE, m->comm, &s->request,
 	                  m->iallgather_module) != OMPI_SUCCESS)
-		state(m, COLL_QNIX_FAILED);
+		no_addresses(m);
 }
 
 static void joined(void *arg, int err)
@@ -143,7 +149,7 @@ void coll_qnix_setup_now(struct coll_qnix_module *m)
 	if (rc == OMPI_SUCCESS)
 		decide(m);
 	else
-		state(m, COLL_QNIX_FAILED);
+		no_addresses(m);
 	OPAL_THREAD_UNLOCK(&coll_qnix.lock);
 }
 
@@ -158,11 +164,14 @@ void coll_qnix_setup_step(struct coll_qnix_module *m)
 		if (good)
 			decide(m);
 		else
-			state(m, COLL_QNIX_FAILED);
+			no_addresses(m);
 	}
 	/* Acquire: S1 */
-	if (m->state == COLL_QNIX_JOIN && atomic_load_explicit(&s->over, memory_order_acquire))
+	if (m->state == COLL_QNIX_JOIN && atomic_load_explicit(&s->over, memory_order_acquire)) {
+		if (s->err != CMPI_OK)
+			coll_qnix_tell_why(m, s->err);
 		state(m, s->err == CMPI_OK ? COLL_QNIX_READY : COLL_QNIX_FAILED);
+	}
 }
 
 void coll_qnix_setup_free(struct coll_qnix_module *m)

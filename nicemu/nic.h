@@ -323,11 +323,20 @@ bool nic_wait_crowded(struct nic *nic);
  *
  * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each
  * once and alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
- * The value of a join is the group's number at this NIC.  NIC_STATE: a member has died, the group is good for nothing but
- * leaving; of a barrier or broadcast that fails like this the value is the member's slot + 1, where it is known.  Leaving waits for
- * nobody: who leaves says by it that nothing in the group concerns it any more; what others start in the group when they have
- * heard of it ends with NIC_STATE.
+ * The value of a join is the group's number at this NIC.  NIC_STATE: it has failed, and the value says why (NIC_WHY_*; of a join
+ * that is shifted by NIC_WHY_SHIFT, and the number stands below it).  After NIC_WHY_LENGTH the group is as good as before, else it is good
+ * for nothing but leaving.  Leaving waits for nobody: who leaves says by it that nothing in the group concerns it any more; what
+ * others start in the group when they have heard of it ends with NIC_STATE.
  */
+enum {
+	NIC_WHY_NO_GROUP = 0,     /* this process is not a member of it */
+	NIC_WHY_DIED = 1,         /* this and what is added to it: the slot of the member that died */
+	NIC_WHY_LEFT = 0x1000,    /* a member has left */
+	NIC_WHY_LENGTH,           /* the broadcast has another length than its receiver gave */
+	NIC_WHY_DATA,             /* what came of it makes no sense */
+	NIC_WHY_NIC = 0xFFFFFF,   /* the NIC of this process has died (engine daemon); of a join, too, without a shift */
+	NIC_WHY_SHIFT = 8,
+};
 enum { NIC_OPS = 32, NIC_OP_OVER = 0, NIC_BCAST_MAX = 1 << 20, NIC_BCAST_BRIEF = 512 };
 struct nic_group_args {
 	uint32_t name, size;
@@ -340,7 +349,7 @@ int nic_group_leave(struct nic *nic, uint32_t group);
 int nic_barrier(struct nic *nic, uint32_t group, uint32_t *op);
 /*
  * root: slot that has the data, which may be this one; the same everywhere.  At most NIC_BCAST_MAX bytes, the same length at
- * all members; one that gave another length finds NIC_STATE without a value.  Over at the root: the buffer may be used again;
+ * all members; one that gave another length than the root finds NIC_STATE.  Over at the root: the buffer may be used again;
  * elsewhere: the data is there.  Broadcasts of one root in a group are taken in the order of the calls.
  */
 int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op);

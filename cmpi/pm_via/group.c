@@ -19,7 +19,7 @@ struct via_group_op {
 	struct cmpi_group *group;
 	struct via_group_op *next;
 	uint8_t kind;
-	bool started;
+	bool started, pieces;
 	VIP_UINT32 number;  /* of the NIC's operation */
 	VIP_UINT32 root;    /* slot */
 	uint8_t *at;        /* next piece */
@@ -32,7 +32,8 @@ struct cmpi_group {
 	struct via_group_op *ops, **tail; /* not over yet, in the order of the calls */
 	VIP_UINT32 number;                /* the NIC's */
 	bool joined, failed, listed;
-	int lost;                         /* place of the member that died; -1: none, or not known */
+	enum cmpi_why why;                /* it has failed */
+	VIP_UINT32 lost;                  /* place of the member that died */
 	VIP_UINT32 name, size, place;
 	VIP_UINT32 slot[];
 };
@@ -96,8 +97,6 @@ static VIP_RETURN start(struct cmpi_group *g, struct via_group_op *op)
 /* Over: CMPI_OK, or why not. */
 static void finish(struct cmpi_group *g, struct via_group_op *op, int err)
 {
-	if (err != CMPI_OK)
-		g->failed = true;
 	via_completion_push(g->cmpi, &op->completion, err);
 }
 
@@ -115,12 +114,51 @@ static bool advance(struct cmpi_group *g, struct via_group_op *op, VIP_UINT32 va
 	return op->left == 0;
 }
 
-/* The NIC's word for who it was: slot + 1; 0: it does not know. */
-static void died(struct cmpi_group *g, VIP_UINT32 slot)
+static enum cmpi_why reason(struct cmpi_group *g, VIP_UINT32 why)
 {
-	for (VIP_UINT32 i = 0; i < g->size; i++)
-		if (g->slot[i] + 1 == slot)
-			g->lost = (int)i;
+	switch (why) {
+	case VIPX_WHY_LEFT:
+		return CMPI_WHY_LEFT;
+	case VIPX_WHY_LENGTH:
+		return CMPI_WHY_LENGTH;
+	case VIPX_WHY_DATA:
+		return CMPI_WHY_DATA;
+	case VIPX_WHY_NIC:
+		return CMPI_WHY_NIC;
+	}
+	for (g->lost = 0; g->lost < g->size; g->lost++)
+		if (g->slot[g->lost] + VIPX_WHY_DIED == why)
+			return CMPI_WHY_DIED;
+	return CMPI_WHY_UNKNOWN;
+}
+
+/*
+ * Nothing goes in the group any more.  Of a death, or that somebody left, the others hear themselves; of all else only when this
+ * member leaves, and until then they would wait for it.
+ */
+static void fail(struct cmpi_group *g, VIP_UINT32 why)
+{
+	if (g->failed)
+		return;
+	g->failed = true;
+	g->why = reason(g, why);
+	if (g->joined && (g->why == CMPI_WHY_LENGTH || g->why == CMPI_WHY_DATA || g->why == CMPI_WHY_UNKNOWN)) {
+		VipxGroupLeave(g->cmpi->nic, g->number);
+		g->joined = false;
+	}
+}
+
+/* The NIC says that an operation has failed, and why. */
+static int failed(struct cmpi_group *g, struct via_group_op *op, VIP_UINT32 value)
+{
+	if (op->kind == OP_JOIN && value != VIPX_WHY_NIC) {
+		advance(g, op, value & ((1u << VIPX_WHY_SHIFT) - 1)); /* the NIC has an entry for it, which must be left */
+		value >>= VIPX_WHY_SHIFT;
+	}
+	if (value == VIPX_WHY_LENGTH && !op->pieces)
+		return CMPI_TRUNCATED;
+	fail(g, value);
+	return CMPI_TRANSPORT;
 }
 
 enum progress { WAITS, MOVED, OVER };
@@ -138,14 +176,12 @@ static enum progress look(struct cmpi_group *g, struct via_group_op *op)
 		finish(g, op, CMPI_OK);
 		return OVER;
 	}
-	if (result == VIP_INVALID_STATE && op->kind == OP_JOIN)
-		advance(g, op, value); /* the NIC has an entry for it, which must be left */
 	op->started = false;
 	if (result == VIP_ERROR_RESOURCE && op->kind != OP_JOIN)
 		return WAITS; /* it is started again */
-	if (result == VIP_INVALID_STATE && op->kind != OP_JOIN)
-		died(g, value);
-	finish(g, op, result == VIP_ERROR_RESOURCE ? CMPI_RESOURCE : CMPI_TRANSPORT);
+	if (result == VIP_ERROR_RESOURCE)
+		g->failed = true;
+	finish(g, op, result == VIP_ERROR_RESOURCE ? CMPI_RESOURCE : failed(g, op, value));
 	return OVER;
 }
 
@@ -166,6 +202,7 @@ static enum progress step(struct cmpi_group *g, struct via_group_op *op)
 		if (result == VIP_ERROR_RESOURCE && (op->kind != OP_JOIN || g->cmpi->group_work->next))
 			return WAITS;
 		if (result != VIP_SUCCESS) {
+			fail(g, result == VIP_INVALID_STATE ? VIPX_WHY_NIC : VIPX_WHY_NO_GROUP);
 			finish(g, op, result == VIP_INVALID_STATE ? CMPI_TRANSPORT : CMPI_RESOURCE);
 			return OVER;
 		}
@@ -267,7 +304,7 @@ int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, siz
 	g->cmpi = c;
 	g->tail = &g->ops;
 	g->name = name;
-	g->lost = -1;
+	g->why = CMPI_WHY_UNKNOWN;
 	g->size = (VIP_UINT32)n;
 	g->place = (VIP_UINT32)place;
 	for (size_t i = 0; i < n; i++)
@@ -300,9 +337,24 @@ void cmpi_group_leave(struct cmpi_group *g)
 	free(g);
 }
 
-int cmpi_group_lost(const struct cmpi_group *g)
+enum cmpi_why cmpi_group_why(const struct cmpi_group *g, size_t *place)
 {
-	return g->lost;
+	*place = g->lost;
+	return g->why;
+}
+
+const char *cmpi_why_text(enum cmpi_why why)
+{
+	static const char *const text[] = {
+		[CMPI_WHY_DIED] = "one of its members has died",
+		[CMPI_WHY_LEFT] = "one of its members has left it, or has given it up",
+		[CMPI_WHY_LENGTH] = "its members gave broadcasts of different lengths",
+		[CMPI_WHY_DATA] = "what came of a broadcast makes no sense",
+		[CMPI_WHY_NIC] = "the NIC of this process has died",
+		[CMPI_WHY_UNKNOWN] = "the NIC refuses it",
+	};
+
+	return text[why];
 }
 
 /* What is not over at once is queued: with its number, or to be started when it is its turn. */
@@ -348,7 +400,7 @@ int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_do
 	started = len <= PIECE && is_free(g) && VipxBroadcast(g->cmpi->nic, g->number, g->slot[root], buf, len, &number) == VIP_SUCCESS;
 	if (via_unlikely(!started || number != VIPX_OVER))
 		return bcast_later(g, &(struct via_group_op){ .kind = OP_BCAST, .started = started, .number = number, .root = g->slot[root],
-			.at = buf, .left = len, .piece = len, .completion = { .done = done, .arg = arg } });
+			.at = buf, .left = len, .piece = len, .pieces = len > PIECE, .completion = { .done = done, .arg = arg } });
 	via_unlock(g->cmpi);
 	return CMPI_OVER;
 }

@@ -6,7 +6,7 @@
  * A message names the entry of the Group Table at its destination, and that entry's life, both of which the destination's own
  * New_Group has said: so a message for a group that has been left is known as one, and names may be used again.
  *
- * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED, and says who it was.  One that
+ * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED, and says who it was (NIC_WHY_*).  One that
  * leaves says so, since others may wait for it to take what they have sent.
  */
 #include "nicemu/ctl/group.h"
@@ -146,6 +146,22 @@ struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size,
 	return g;
 }
 
+/* ---- failure ----------------------------------------------------------------------------------------------------------- */
+
+uint32_t nic_group_why(const struct nic_group *g)
+{
+	if (!g || !(g->life & 1) || g->leaving)
+		return NIC_WHY_NO_GROUP;
+	return g->lost ? NIC_WHY_DIED + g->lost - 1u : g->deserted ? NIC_WHY_LEFT : NIC_WHY_NO_GROUP;
+}
+
+const struct nic_group *nic_group_of_tag(const struct nic *nic, uint16_t tag)
+{
+	const struct nic_group *g = &nic->groups->group[tag % NIC_GROUPS];
+
+	return (g->life & 1) && nic_group_tag(tag, g->life) == tag ? g : NULL;
+}
+
 /* ---- completion --------------------------------------------------------------------------------------------------------- */
 
 static void joined(struct nic *nic, struct nic_group *g, uint32_t state)
@@ -156,7 +172,8 @@ static void joined(struct nic *nic, struct nic_group *g, uint32_t state)
 	g->complete = state == QNIX_DONE;
 	if (g->complete && nic->arch->meet->ready)
 		nic->arch->meet->ready(nic, g);
-	nic_doorbell(nic, false, g->context, g->doorbell, state, nic_group_index(nic, g));
+	nic_doorbell(nic, false, g->context, g->doorbell, state,
+	             nic_group_index(nic, g) | (g->complete ? 0 : nic_group_why(g) << NIC_WHY_SHIFT));
 }
 
 static void join_look(struct nic *nic, struct nic_group *g)
@@ -172,7 +189,7 @@ void nic_group_barrier_over(struct nic *nic, struct nic_group *g, uint32_t state
 	g->waiting = false;
 	nic_trace(nic, BARRIER_DONE, g->name, g->barrier_context);
 	nic_count(nic, barriers, state == QNIX_DONE);
-	nic_doorbell(nic, false, g->barrier_context, g->barrier_doorbell, state, state == QNIX_DONE ? 0 : g->lost);
+	nic_doorbell(nic, false, g->barrier_context, g->barrier_doorbell, state, state == QNIX_DONE ? 0 : nic_group_why(g));
 }
 
 static void broken(struct nic *nic, struct nic_group *g)
@@ -231,8 +248,10 @@ static bool tell_new(struct nic *nic, struct nic_group *g, uint32_t i)
 		return true;
 	if (!gone(nic, slot))
 		return false;
-	if (g->listed) /* it died before this NIC had a link with it: nobody else will say so */
+	if (g->listed) { /* it died before this NIC had a link with it: nobody else will say so */
+		g->lost = (uint16_t)(slot + 1);
 		broken(nic, g);
+	}
 	return true;
 }
 
@@ -398,7 +417,7 @@ static int barrier(struct nic *nic, const struct qnix_cmd *cmd)
 	if (g && g->waiting)
 		return NIC_NOT_DONE; /* one at a time: the next one waits its turn */
 	if (!g || !g->ready || g->broken || g->leaving || g->deserted) {
-		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, g ? g->lost : 0);
+		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, nic_group_why(g));
 		return NIC_OK;
 	}
 	g->waiting = true;
@@ -416,7 +435,7 @@ static int broadcast(struct nic *nic, const struct qnix_cmd *cmd)
 	if (g && g->ready && !g->broken && !g->leaving && !g->deserted && nic->arch->meet->send)
 		nic->arch->meet->send(nic, g, cmd->context);
 	else
-		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, g ? g->lost : 0);
+		nic_doorbell(nic, false, cmd->context, 1, QNIX_FAILED, nic_group_why(g));
 	return NIC_OK;
 }
 
@@ -434,7 +453,7 @@ static int expect(struct nic *nic, const struct qnix_cmd *cmd)
 			return NIC_OK;
 		}
 	}
-	nic_doorbell(nic, true, cmd->context, 1, QNIX_FAILED, g ? g->lost : 0);
+	nic_doorbell(nic, true, cmd->context, 1, QNIX_FAILED, nic_group_why(g));
 	return NIC_OK;
 }
 
@@ -623,9 +642,9 @@ void nic_group_leave_entry(struct nic *nic, struct nic_group *g)
 
 bool nic_group_takes(const struct nic *nic, uint16_t tag)
 {
-	const struct nic_group *g = &nic->groups->group[tag % NIC_GROUPS];
+	const struct nic_group *g = nic_group_of_tag(nic, tag);
 
-	return (g->life & 1) && g->mine && !g->broken && !g->leaving && nic_group_tag(tag, g->life) == tag;
+	return g && g->mine && !g->broken && !g->leaving;
 }
 
 /* Named as a member, and not heard of yet. */

@@ -68,6 +68,7 @@ struct nic_cast {
 	uint32_t len;         /* bytes, or room */
 	uint32_t total;       /* receive: of the broadcast, when its first part is there */
 	uint32_t at;          /* bytes through */
+	uint32_t why;         /* NIC_WHY_*, of one that is bad */
 	bool bad;
 };
 
@@ -102,6 +103,9 @@ void nic_group_leave_entry(struct nic *nic, struct nic_group *g); /* it has left
 bool nic_group_takes(const struct nic *nic, uint16_t tag);        /* does the group of that tag take messages? */
 void nic_group_busy(struct nic *nic, struct nic_group *g); /* passes come to it until it has nothing to do */
 void nic_group_barrier_over(struct nic *nic, struct nic_group *g, uint32_t state);
+uint32_t nic_group_why(const struct nic_group *g); /* an operation in it fails: NIC_WHY_*; NULL: no such group */
+/* Of that tag: the group that it means, if that is alive still. */
+const struct nic_group *nic_group_of_tag(const struct nic *nic, uint16_t tag);
 /* A system message to the member at that place, in words of its own NIC's table; true: there, or not needed. */
 bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, enum qnix_system code, uint16_t number);
 void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t value);

@@ -77,8 +77,11 @@ static int outcome(struct nic *nic, uint32_t op, uint32_t *value)
 {
 	uint32_t bell = nic_load_acquire(bell_of(nic, op)); /* Q2 */
 
-	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED)
-		return nic->remote && nic_remote_lost(nic) ? NIC_STATE : NIC_NOT_DONE;
+	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED) {
+		if (!nic->remote || !nic_remote_lost(nic))
+			return NIC_NOT_DONE;
+		bell = QNIX_FAILED | NIC_WHY_NIC << QNIX_LEN_SHIFT; /* of a join: no number, and nothing to leave */
+	}
 	give(nic, op);
 	if (value)
 		*value = bell >> QNIX_LEN_SHIFT;

@@ -122,7 +122,7 @@ static void do_receive(struct qnix *q, const struct qnix_cmd *cmd, uint32_t *ent
 	if (g)
 		c.tag = nic_group_tag(c.group - 1, g->life);
 	if (c.group && (!g || !g->ready || !nic_group_takes(q->nic, c.tag))) /* a broadcast in a group that is none any more */
-		qnix_doorbell(q, true, cmd->context, 1, QNIX_FAILED, 0);
+		qnix_doorbell(q, true, cmd->context, 1, QNIX_FAILED, nic_group_why(g));
 	else
 		qnix_receive(q, cmd->context % QNIX_CONTEXTS, &c);
 }
@@ -169,17 +169,27 @@ static struct qnix_bcast *gather(struct qnix *q, const struct qnix_cmd *cmd, con
 	return b;
 }
 
+/* A member that has no such group any more refuses; this NIC may not have heard yet why. */
+static uint32_t why_failed(const struct qnix *q, const struct qnix_bcast *b)
+{
+	uint32_t why = nic_group_why(&q->nic->groups->group[b->group - 1]);
+
+	return why == NIC_WHY_NO_GROUP ? NIC_WHY_LEFT : why;
+}
+
 void qnix_bcast_part_done(struct qnix *q, uint32_t number, uint32_t state)
 {
 	struct qnix_bcast *b = &q->bcast[number % QNIX_BCASTS];
 
-	b->failed |= state != QNIX_DONE;
+	/* Of a group of the layers above, one that gave another length is told so itself, and nobody else. */
+	b->failed |= state == QNIX_FAILED || (state != QNIX_DONE && !b->group);
 	if (--b->count)
 		return;
 	if (b->pages)
 		qnix_run_give(&q->bcast_pages, b->page, b->pages);
 	nic_count(q->nic, broadcasts, !b->failed);
-	qnix_doorbell(q, false, b->context, b->doorbell, b->failed ? QNIX_FAILED : QNIX_DONE, q->pte.vni.send[b->context].len);
+	qnix_doorbell(q, false, b->context, b->doorbell, b->failed ? QNIX_FAILED : QNIX_DONE,
+	              b->failed && b->group ? why_failed(q, b) : q->pte.vni.send[b->context].len);
 }
 
 void qnix_group_over(struct qnix *q, uint32_t group, uint16_t tag)
@@ -237,7 +247,7 @@ static void broadcast(struct qnix *q, const struct qnix_cmd *cmd, bool brief)
 	struct targets to = { .n = 0 };
 
 	if (!g || !g->ready || g->broken || (above && g->deserted) || (c.tag & QNIX_VI_TAG)) {
-		refuse_send(q, cmd, QNIX_FAILED);
+		qnix_doorbell(q, false, cmd->context, 1, QNIX_FAILED, above ? nic_group_why(g) : 0);
 		return;
 	}
 	for (uint32_t i = 0; i < g->size; i++) {

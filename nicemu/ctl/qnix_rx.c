@@ -114,10 +114,21 @@ static void complete_vi(struct qnix *q, struct qnix_rt *r, uint32_t flags, uint3
 	nic_rx_done(q->nic, vi, flags, total, imm, buffer);
 }
 
+/* A message of another length than its receive has room for is a failure in a group of the layers above; others may be shorter. */
+static uint32_t group_outcome(const struct qnix *q, const struct qnix_rt *r, uint32_t *state)
+{
+	if (!(r->match.tag & QNIX_GROUP_TAG) || (*state == QNIX_DONE && r->total == r->room))
+		return r->total;
+	if (*state == QNIX_FAILED)
+		return nic_group_why(nic_group_of_tag(q->nic, r->match.tag));
+	*state = QNIX_FAILED;
+	return NIC_WHY_LENGTH;
+}
+
 /* The receive is over: what of it lay in NIC memory is free, and the process is told. */
 static void complete(struct qnix *q, struct qnix_rt *r, uint32_t state)
 {
-	uint32_t context = r->context, total = r->total;
+	uint32_t context = r->context, total = group_outcome(q, r, &state);
 	uint16_t doorbell = r->doorbell;
 
 	if (r->buffer != QNIX_NO_BUFFER)
@@ -387,7 +398,7 @@ void qnix_request_in(struct qnix *q, struct nic_link *link, const struct qnix_sy
 /* ---- the Receive command ------------------------------------------------------------------------------------------------------ */
 
 /* Steps 4 to 7: an early message has found its receive.  What has arrived is delivered; the rest comes by the new map. */
-static void adopt(struct qnix *q, struct qnix_rt *r, uint32_t context, uint16_t doorbell)
+static void adopt(struct qnix *q, struct qnix_rt *r, uint32_t context, uint32_t room, uint16_t doorbell)
 {
 	const uint8_t *from = q->local_early[r->buffer];
 	uint32_t arrived = r->got, descriptors;
@@ -395,6 +406,7 @@ static void adopt(struct qnix *q, struct qnix_rt *r, uint32_t context, uint16_t 
 	nic_trace(q->nic, RECEIVE_4, qnix_rt_index(q, r), r->packets);
 	r->context = context; /* the map's elements are as many as before: the new one takes the place of the old */
 	r->doorbell = doorbell;
+	r->room = room;
 	associate(q, r, table_of(q, r, &descriptors));
 	nic_trace(q->nic, RECEIVE_5, qnix_rt_index(q, r), r->packets);
 	for (uint32_t k = 0; k < arrived; k++)
@@ -418,6 +430,13 @@ static struct qnix_rt *find_early(struct qnix *q, uint16_t node, uint16_t pid, u
 	return NULL;
 }
 
+static void refuse_receive(struct qnix *q, uint32_t context, const struct qnix_context *c, uint32_t state, uint32_t why)
+{
+	bool told = state == QNIX_FAILED && (c->tag & QNIX_GROUP_TAG);
+
+	qnix_doorbell(q, true, context, c->doorbell_flag, state, told ? why : 0);
+}
+
 void qnix_receive(struct qnix *q, uint32_t context, const struct qnix_context *c)
 {
 	uint32_t node;
@@ -426,17 +445,17 @@ void qnix_receive(struct qnix *q, uint32_t context, const struct qnix_context *c
 	struct qnix_rt *r;
 
 	if (!peer || (c->tag & QNIX_VI_TAG)) {
-		qnix_doorbell(q, true, context, c->doorbell_flag, QNIX_FAILED, 0);
+		refuse_receive(q, context, c, QNIX_FAILED, NIC_WHY_NO_GROUP);
 		return;
 	}
 	r = find_early(q, (uint16_t)node, pid, c->tag);
 	nic_trace(q->nic, RECEIVE_1, context, r != NULL);
 	if (r) {
 		if (r->total <= c->len) {
-			adopt(q, r, context, (uint16_t)c->doorbell_flag);
+			adopt(q, r, context, c->len, (uint16_t)c->doorbell_flag);
 			return;
 		}
-		qnix_doorbell(q, true, context, c->doorbell_flag, QNIX_REFUSED, 0);
+		refuse_receive(q, context, c, c->tag & QNIX_GROUP_TAG ? QNIX_FAILED : QNIX_REFUSED, NIC_WHY_LENGTH);
 		r->context = QNIX_DROP;
 		if (r->got == r->packets)
 			complete(q, r, QNIX_REFUSED);
@@ -444,11 +463,11 @@ void qnix_receive(struct qnix *q, uint32_t context, const struct qnix_context *c
 	}
 	r = peer->gone ? NULL : qnix_rt_take(q, false, (uint16_t)node, pid, c->tag);
 	if (!r) {
-		qnix_doorbell(q, true, context, c->doorbell_flag, peer->gone ? QNIX_FAILED : QNIX_REFUSED, 0);
+		refuse_receive(q, context, c, peer->gone ? QNIX_FAILED : QNIX_REFUSED, NIC_WHY_DIED + node);
 		return;
 	}
 	nic_trace(q->nic, RECEIVE_2, qnix_rt_index(q, r), c->tag);
-	r->len = c->len;
+	r->len = r->room = c->len;
 	r->context = context;
 	r->doorbell = (uint16_t)c->doorbell_flag;
 	nic_trace(q->nic, RECEIVE_3, qnix_rt_index(q, r), 0);

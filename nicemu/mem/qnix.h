@@ -293,7 +293,8 @@ struct qnix_rt {
 	uint16_t number, next; /* of the message; next of the same bucket */
 	uint32_t total, first, packets, got;
 	uint16_t doorbell, pad;
-	uint32_t spare[4];
+	uint32_t room; /* of the receive */
+	uint32_t spare[3];
 };
 _Static_assert(sizeof(struct qnix_rt) == 64, "one line");
 #define QNIX_NO_CONTEXT 0xFFFFFFFFu

@@ -107,7 +107,7 @@ static void give_buffers(struct nic *nic, struct nic_board *board)
 
 static void fail_recv(struct nic *nic, const struct nic_group *g, uint32_t call)
 {
-	nic_doorbell(nic, true, NIC_CALL_FIRST + call, nic->groups->recv[call].doorbell, QNIX_FAILED, g->lost);
+	nic_doorbell(nic, true, NIC_CALL_FIRST + call, nic->groups->recv[call].doorbell, QNIX_FAILED, nic_group_why(g));
 }
 
 static void fail_calls(struct nic *nic, struct nic_group *g)
@@ -115,7 +115,7 @@ static void fail_calls(struct nic *nic, struct nic_group *g)
 	for (; g->sends; g->sends &= g->sends - 1) {
 		uint32_t call = (uint32_t)__builtin_ctz(g->sends);
 
-		nic_doorbell(nic, false, NIC_CALL_FIRST + call, nic->groups->send[call].doorbell, QNIX_FAILED, g->lost);
+		nic_doorbell(nic, false, NIC_CALL_FIRST + call, nic->groups->send[call].doorbell, QNIX_FAILED, nic_group_why(g));
 	}
 	for (; g->recvs; g->recvs &= g->recvs - 1)
 		fail_recv(nic, g, (uint32_t)__builtin_ctz(g->recvs));
@@ -319,15 +319,23 @@ static bool was_here(const struct nic_member *m)
 	return is_here(m);
 }
 
+/* It is taken to its end, but what comes of it is no good; the first reason is the true one. */
+static void spoil(struct nic_cast *cast, uint32_t why)
+{
+	cast->why = cast->bad ? cast->why : why;
+	cast->bad = true;
+}
+
 /* The header of the part that is there. */
 static bool check(struct nic_cast *cast, uint32_t total, uint32_t offset)
 {
 	if (cast->at == 0) {
 		cast->total = total <= NIC_BCAST_MAX ? total : 0;
-		cast->bad = cast->total != cast->len;
+		if (cast->total != cast->len)
+			spoil(cast, NIC_WHY_LENGTH);
 	}
 	if (total != cast->total || offset != cast->at)
-		cast->bad = true;
+		spoil(cast, NIC_WHY_DATA);
 	return !cast->bad;
 }
 
@@ -358,7 +366,7 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	if (nic_likely(!cast->bad))
 		nic_host_write(nic, region->descriptor[0] + cast->at, len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1), len);
 	if (nic_unlikely(!was_here(m)))
-		cast->bad = true;
+		spoil(cast, NIC_WHY_LEFT);
 	cast->at += len;
 	m->parts++;
 	return true;
@@ -385,7 +393,8 @@ static bool take_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n
 		acknowledge(nic, g, cast->place, m);
 	m->current++;
 	nic_count(nic, broadcasts, 1);
-	nic_doorbell(nic, true, NIC_CALL_FIRST + call, cast->doorbell, cast->bad ? QNIX_FAILED : QNIX_DONE, cast->bad ? 0 : cast->len);
+	nic_doorbell(nic, true, NIC_CALL_FIRST + call, cast->doorbell, cast->bad ? QNIX_FAILED : QNIX_DONE,
+	             cast->bad ? cast->why : cast->len);
 	return true;
 }
 

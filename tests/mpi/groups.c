@@ -79,6 +79,36 @@ static void sizes(void)
 	check_group("sizes");
 }
 
+/* A rank that makes room for less than is broadcast hears of that, and nobody else; all go on. */
+static void too_little_room(void)
+{
+	bool last = check.rank == check.size - 1;
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* Open MPI 4.1 asks that one of requests */
+	for (int k = 0; k < 6; k++) {
+		int rc, class = MPI_SUCCESS, bytes = k & 1 ? 40 : 3000;
+		MPI_Request request;
+
+		check_at("too little room", k);
+		if (k < 4) {
+			rc = MPI_Bcast(data, last ? bytes / 2 : bytes, MPI_BYTE, 0, comm);
+		} else {
+			MPI_Ibcast(data, last ? bytes / 2 : bytes, MPI_BYTE, 0, comm, &request);
+			rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+		}
+		MPI_Error_class(rc, &class);
+		CHECK(class == (last ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "broadcast %d: error class %d", k, class);
+		MPI_Barrier(comm);
+		cast("after too little room", comm, k % check.size, k, 500);
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	MPI_Comm_free(&comm);
+	check_group("too little room");
+}
+
 /* A rank leaves at once what others have not taken yet; its buffers must not change under them. */
 static void freed_early(void)
 {
@@ -283,6 +313,7 @@ int main(int argc, char **argv)
 	data = malloc(MOST);
 	first_use();
 	sizes();
+	too_little_room();
 	pieces();
 	order();
 	mixed();

@@ -97,7 +97,7 @@ static bool join(uint32_t name)
 	if (err == NIC_OK)
 		return true;
 	with_reason();
-	nic_group_leave(m.nic, m.group);
+	nic_group_leave(m.nic, m.group & ((1u << NIC_WHY_SHIFT) - 1));
 	return false;
 }
 

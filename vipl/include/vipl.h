@@ -444,13 +444,20 @@ VIP_ULONG VipxConnectEpoch(IN VIP_NIC_HANDLE NicHandle);
 /*
  * Groups of process slots, whose NICs carry on a barrier or a broadcast by themselves.  Join, Barrier and Broadcast start an
  * operation, VipxOperationDone says whether it is over and ends it: VIP_NOT_DONE, VIP_SUCCESS and the operation's value,
- * VIP_ERROR_RESOURCE (may be tried again) or VIP_INVALID_STATE (a member has died: the value is its slot + 1, where that is
- * known).  An operation VIPX_OVER is over when the call that starts it returns; asking is not needed, and yields no value.
+ * VIP_ERROR_RESOURCE (may be tried again) or VIP_INVALID_STATE: it has failed, and the value says why, VIPX_WHY_*; of a join
+ * it stands above the number, at VIPX_WHY_SHIFT, but for VIPX_WHY_NIC, with which there is no number.  An operation VIPX_OVER is over when the call that starts it returns; asking is not needed, and yields no value.
  * VIP_ERROR_RESOURCE from the call that starts one: try again later.  All members join with the same name and the same list of slots (VipxCardSlot), and broadcast
  * the same number of bytes, at most VIPX_BROADCAST_MAX, from the slot Root.  The value of a join is the group's number here.
  */
 #define VIPX_BROADCAST_MAX 1048576
 #define VIPX_OVER 0
+#define VIPX_WHY_NO_GROUP 0      /* not a member */
+#define VIPX_WHY_DIED 1          /* + the slot of the member that died */
+#define VIPX_WHY_LEFT 0x1000     /* a member has left */
+#define VIPX_WHY_LENGTH 0x1001   /* a broadcast of another length than its receiver gave; the group is as good as before */
+#define VIPX_WHY_DATA 0x1002     /* what came makes no sense */
+#define VIPX_WHY_NIC 0xFFFFFF    /* the NIC of this process has died */
+#define VIPX_WHY_SHIFT 8
 typedef struct _VIPX_GROUP {
 	VIP_UINT32 Name, Size, Place; /* Place: own place in Slot */
 	const VIP_UINT32 *Slot;

@@ -3,6 +3,7 @@
  * Groups by the calls of nic.h, on every architecture: join, barrier, broadcast, leave, and the death of a member.  Several
  * slots in one process, each polled by the test.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "nicemu/nic.h"
 #include "tests/check.h"
+#include "tests/unit/nicemu/found.h"
 
 enum { MANY = 5, BYTES = 1 << 20 };
 
@@ -18,21 +20,31 @@ static uint32_t slot[MANY], group[MANY];
 static int count;
 static uint8_t data[MANY][BYTES];
 
+static const char *device(void)
+{
+	static char name[40];
+
+	snprintf(name, sizeof(name), "groups-%d", (int)getpid());
+	return name;
+}
+
 static void open_one(int i)
 {
-	char device[40];
-	struct nic_open_args args = { .device = device };
+	struct nic_open_args args = { .device = device() };
 	struct nic_attr attr;
 
-	snprintf(device, sizeof(device), "groups-%d", (int)getpid());
-	CHECK_EQ(nic_open(&args, &n[i]), NIC_OK);
+	if (nic_open(&args, &n[i]) != NIC_OK) {
+		fprintf(stderr, "# nic_open: %s\n", nic_last_error());
+		exit(1);
+	}
 	nic_query(n[i], &attr);
 	slot[i] = attr.slot;
 }
 
 static void open_all(int many, const char *arch)
 {
-	nic_param_set("arch", arch, "test");
+	if (arch)
+		nic_param_set("arch", arch, "test");
 	count = many;
 	for (int i = 0; i < many; i++)
 		open_one(i);
@@ -293,11 +305,18 @@ static void a_member_goes(void)
 	gone(count - 1);
 	for (int i = 0; i + 1 < count; i++) {
 		CHECK_EQ(over(i, op[i], &who), NIC_STATE);
-		CHECK_EQ(who, slot[count - 1] + 1);
+		CHECK_EQ(who, NIC_WHY_DIED + slot[count - 1]);
 	}
-	CHECK_EQ(over(1, in, NULL), NIC_STATE);
+	CHECK_EQ(over(1, in, &who), NIC_STATE);
+	CHECK_EQ(who, NIC_WHY_DIED + slot[count - 1]);
 	CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
-	CHECK_EQ(over(0, op[0], NULL), NIC_STATE);
+	CHECK_EQ(over(0, op[0], &who), NIC_STATE);
+	CHECK_EQ(who, NIC_WHY_DIED + slot[count - 1]);
+	for (int root = 0; root < 2; root++) {
+		CHECK_EQ(nic_bcast(n[0], group[0], slot[root], data[0], 100, &op[0]), NIC_OK);
+		CHECK_EQ(over(0, op[0], &who), NIC_STATE);
+		CHECK_EQ(who, NIC_WHY_DIED + slot[count - 1]);
+	}
 }
 
 /* A member that has died before anybody had a link with it: who joins is told; who comes later can use the name. */
@@ -310,7 +329,8 @@ static void join_with_the_dead(void)
 	n[1] = NULL;
 	CHECK_EQ(nic_group_join(n[0], &args, &op), NIC_OK); /* its New_Group reaches the third, which has not joined */
 	CHECK_EQ(over(0, op, &value), NIC_STATE);
-	CHECK_EQ(nic_group_leave(n[0], value), NIC_OK);
+	CHECK_EQ(value >> NIC_WHY_SHIFT, NIC_WHY_DIED + slot[1]);
+	CHECK_EQ(nic_group_leave(n[0], value & ((1 << NIC_WHY_SHIFT) - 1)), NIC_OK);
 	poll_all();
 	open_one(1);
 	join(5, 0, 3, group);
@@ -348,8 +368,13 @@ static void broken_in_mid_broadcast(void)
 		value = (uint32_t)over(0, sent, NULL);
 		CHECK(value == NIC_STATE || (value == NIC_OK && len < BYTES)); /* the short ones may be on their way by then */
 		if (round % 3) {
-			value = (uint32_t)over(2, waits, NULL);
-			CHECK(value == NIC_STATE || (value == NIC_OK && round % 3 == 2));
+			uint32_t why = NIC_WHY_DIED + slot[1];
+
+			value = (uint32_t)over(2, waits, &why);
+			if (round % 3 == 2 && (value == NIC_OK || why == NIC_WHY_LENGTH))
+				CHECK_EQ(value, len == BYTES ? NIC_OK : NIC_STATE); /* it had all arrived, most of it shorter than its receive */
+			else
+				CHECK(value == NIC_STATE && why == NIC_WHY_DIED + slot[1]);
 		}
 		if (round % 3 == 2)
 			CHECK_EQ(over(2, never, NULL), NIC_STATE);
@@ -361,10 +386,34 @@ static void broken_in_mid_broadcast(void)
 	}
 }
 
+/* One that gives another length than the root is told so, and nobody else; the group goes on. */
+static void lengths_differ(void)
+{
+	static const uint32_t sizes[][2] = { { 100, 200 }, { 200, 100 }, { 8, 40 }, { 40, 8 }, { 0, 5 }, { 5, 0 }, { 9000, 9001 },
+		{ 20000, 8 }, { 8, 20000 }, { NIC_BCAST_MAX, 600 } };
+	uint32_t op[3], value;
+
+	for (int k = 0; k < 20; k++) {
+		uint32_t right = sizes[k % 10][0], wrong = sizes[k % 10][1];
+
+		for (int i = 0; i < 3; i++) { /* in some rounds the data is there before its receiver, in others not */
+			int who = k < 10 ? i : 2 - i;
+
+			CHECK_EQ(nic_bcast(n[who], group[who], slot[0], data[who], who == 1 ? wrong : right, &op[who]), NIC_OK);
+			poll_all();
+		}
+		CHECK_EQ(over(0, op[0], NULL), NIC_OK);
+		CHECK_EQ(over(1, op[1], &value), NIC_STATE);
+		CHECK_EQ(value, NIC_WHY_LENGTH);
+		CHECK_EQ(over(2, op[2], NULL), NIC_OK);
+		broadcast(k % 3, 5000, k % 2);
+	}
+}
+
 /* Who leaves without taking what was broadcast holds up neither the sender nor its NIC. */
 static void left_untaken(void)
 {
-	uint32_t sent;
+	uint32_t sent, value;
 
 	for (int round = 0; round < 40; round++) {
 		join(7, 0, 3, group);
@@ -374,12 +423,56 @@ static void left_untaken(void)
 			CHECK_EQ(nic_group_leave(n[i], group[i]), NIC_OK);
 		CHECK(over(0, sent, NULL) != NIC_NOT_DONE);
 		CHECK_EQ(nic_barrier(n[0], group[0], &sent), NIC_OK);
-		CHECK_EQ(over(0, sent, NULL), NIC_STATE); /* with nobody */
+		CHECK_EQ(over(0, sent, &value), NIC_STATE); /* with nobody */
+		CHECK_EQ(value, NIC_WHY_LEFT);
+		CHECK_EQ(nic_bcast(n[0], group[0], slot[0], data[0], 8, &sent), NIC_OK);
+		CHECK_EQ(over(0, sent, &value), NIC_STATE);
+		CHECK_EQ(value, NIC_WHY_LEFT);
 		CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
 		poll_all();
 	}
 	join(7, 0, 3, group);
 	broadcast(1, BYTES, false);
+}
+
+static int over_elsewhere(int i, uint32_t op, uint32_t *value)
+{
+	int err = NIC_NOT_DONE;
+
+	for (int k = 0; k < 30000 && err == NIC_NOT_DONE; k++) {
+		nic_poll(n[i]);
+		err = nic_op_test(n[i], op, value);
+		usleep(err == NIC_NOT_DONE ? 1000 : 0);
+	}
+	return err;
+}
+
+/* Engine daemon: the process that runs all NICs is killed; what is under way, and what comes, fails and says why. */
+static void the_nic_dies(void)
+{
+	uint32_t op[3], value, again;
+	struct found f;
+
+	nic_param_set("engine", "daemon", "test");
+	nic_param_set("log", "quiet", "test"); /* it is said to users */
+	open_all(3, NULL);
+	f = found_of(device());
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK_EQ(nic_group_join(n[i], &(struct nic_group_args){ .name = 1, .size = 2, .place = i, .slot = slot }, &op[i]), NIC_OK);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(over_elsewhere(i, op[i], &group[i]), NIC_OK);
+	CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
+	CHECK_EQ(nic_bcast(n[1], group[1], slot[0], data[1], 100, &op[1]), NIC_OK);
+	CHECK_EQ(nic_group_join(n[2], &(struct nic_group_args){ .name = 2, .size = 2, .place = 0, .slot = (uint32_t[]){ slot[2], slot[1] } },
+	                        &op[2]), NIC_OK);
+	CHECK(f.daemon > 0 && kill(f.daemon, SIGKILL) == 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(over_elsewhere(i, op[i], &value), NIC_STATE);
+		CHECK_EQ(value, NIC_WHY_NIC);
+	}
+	CHECK_EQ(nic_barrier(n[0], group[0], &again), NIC_STATE);
+	close_all();
+	nic_param_set("engine", "inline", "test");
 }
 
 /* More than the Command Queue has places for, and nobody polls: none of them is lost. */
@@ -413,7 +506,9 @@ int main(void)
 		CASE(join_with_the_dead);
 		CASE(broken_in_mid_broadcast);
 		CASE(left_untaken);
+		CASE(lengths_differ);
 		close_all();
+		CASE(the_nic_dies);
 	}
 	return check_done();
 }
