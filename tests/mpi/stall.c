@@ -5,9 +5,10 @@
  *
  *     stall [SECONDS [WAY]]    ends by itself, and with status 99, after SECONDS (120)
  *
- * WAY is "messages", or "together" for nothing but barriers and broadcasts.
+ * WAY is "messages", or "together" for nothing but barriers and broadcasts, or "groups" for communicators that come and go with
+ * collectives under way in them.
  *
- * Each rank prints "stall: rank R pid P" when it starts, and rank 0 "stall: running" once messages flow.
+ * Each rank prints "stall: rank R pid P starts", and rank 0 "stall: running" once messages flow.
  */
 #include "check.h"
 
@@ -28,22 +29,40 @@ static void together(unsigned char *data, int bytes, long k)
 	MPI_Bcast(data, bytes, MPI_BYTE, (int)(k % check.size), MPI_COMM_WORLD);
 }
 
+static void groups(unsigned char *out, unsigned char *in, int bytes, long k)
+{
+	MPI_Request request[3];
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	for (int i = 0; i < 1 + (int)(k % 3); i++) {
+		MPI_Ibcast(out, bytes, MPI_BYTE, (int)(k % check.size), comm, &request[0]);
+		MPI_Ibarrier(comm, &request[1]);
+		MPI_Ibcast(in, 8, MPI_BYTE, (int)((k + 1) % check.size), comm, &request[2]);
+		MPI_Waitall(3, request, MPI_STATUSES_IGNORE);
+	}
+	MPI_Bcast(out, bytes, MPI_BYTE, (int)(k % check.size), comm);
+	MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
 	static const int sizes[] = { 8, 8, 3000, 8, 100000, 8, 400, MOST };
-	bool collective = argc > 2 && !strcmp(argv[2], "together");
+	const char *way = argc > 2 ? argv[2] : "messages";
 	unsigned char *out, *in;
 	long sum;
 
 	check_init(&argc, &argv, "stall", argc > 1 ? (unsigned)atoi(argv[1]) : 120);
 	out = check_memory(MOST);
 	in = check_memory(MOST);
-	printf("stall: rank %d pid %d\n", check.rank, (int)getpid());
+	printf("stall: rank %d pid %d starts\n", check.rank, (int)getpid());
 	fflush(stdout);
 	for (long k = 0;; k++) {
 		check_at("exchange", k);
-		if (collective) {
+		if (!strcmp(way, "together")) {
 			together(out, sizes[k % 8], k);
+		} else if (!strcmp(way, "groups")) {
+			groups(out, in, sizes[k % 8], k);
 		} else {
 			exchange(out, in, sizes[k % 8]);
 			MPI_Allreduce(&k, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
