@@ -164,6 +164,7 @@ void nic_query(const struct nic *nic, struct nic_attr *out)
 	memcpy(out->addr, nic->map->hdr.addr, sizeof(out->addr));
 	out->card = nic->map->hdr.uuid;
 	out->slot = nic->me;
+	out->life = nic_load_relaxed(&nic_own_slot(nic)->epoch); /* own word */
 	out->arch = nic->arch->name;
 	out->engine = nic->engine->name;
 	out->beside = nic->engine->start != NULL;

@@ -116,6 +116,7 @@ struct nic_attr {
 	uint8_t addr[NIC_ADDR_LEN]; /* host address: the same for all processes of the host */
 	uint64_t card;              /* identity of the card; equal means reachable */
 	uint32_t slot;              /* own process slot */
+	uint32_t life;              /* which of its lives: another process that gets the slot later has another one */
 	const char *arch, *engine, *memory; /* names in force; memory: "memfd" or "file" */
 	bool beside;                /* the NIC runs beside its caller: calls that do not overlap with each other still need the lock */
 	uint32_t rdma_read;         /* mask of reliability levels with RDMA read */
@@ -322,7 +323,7 @@ bool nic_wait_crowded(struct nic *nic);
  * tested.  At most NIC_OPS of joins, barriers and sends, and of receives, are under way in a slot.
  *
  * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each
- * once and alive; on a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
+ * once; a slot that has another life by now is that of a member that has died.  On a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
  * The value of a join is the group's number at this NIC.  NIC_STATE: it has failed, and the value says why (NIC_WHY_*; of a join
  * that is shifted by NIC_WHY_SHIFT, and the number stands below it).  After NIC_WHY_LENGTH the group is as good as before, else it is good
  * for nothing but leaving.  Leaving waits for nobody: who leaves says by it that nothing in the group concerns it any more; what
@@ -342,6 +343,7 @@ struct nic_group_args {
 	uint32_t name, size;
 	uint32_t place;       /* own place in `slot` */
 	const uint32_t *slot; /* NULL: found by name */
+	const uint32_t *life; /* of each of these; NULL: whoever has the slots now */
 };
 int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t *op);
 int nic_group_leave(struct nic *nic, uint32_t group);

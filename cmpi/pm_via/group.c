@@ -35,7 +35,7 @@ struct cmpi_group {
 	enum cmpi_why why;                /* it has failed */
 	VIP_UINT32 lost;                  /* place of the member that died */
 	VIP_UINT32 name, size, place;
-	VIP_UINT32 slot[];
+	VIP_UINT32 slot[];                /* and behind them their lives */
 };
 
 /* ---- operations ------------------------------------------------------------------------------------------------------------ */
@@ -80,7 +80,7 @@ static void list(struct cmpi_group *g)
 
 static VIP_RETURN start(struct cmpi_group *g, struct via_group_op *op)
 {
-	VIPX_GROUP args = { g->name, g->size, g->place, g->slot };
+	VIPX_GROUP args = { g->name, g->size, g->place, g->slot, g->slot + g->size };
 	VIP_NIC_HANDLE nic = g->cmpi->nic;
 
 	switch (op->kind) {
@@ -298,7 +298,7 @@ int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, siz
 
 	if (n == 0 || n > UINT16_MAX || place >= n)
 		return CMPI_PARAMETER;
-	g = calloc(1, sizeof(*g) + n * sizeof(g->slot[0]));
+	g = calloc(1, sizeof(*g) + 2 * n * sizeof(g->slot[0]));
 	if (!g)
 		return CMPI_RESOURCE;
 	g->cmpi = c;
@@ -307,8 +307,12 @@ int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, siz
 	g->why = CMPI_WHY_UNKNOWN;
 	g->size = (VIP_UINT32)n;
 	g->place = (VIP_UINT32)place;
-	for (size_t i = 0; i < n; i++)
-		g->slot[i] = procs[i] ? procs[i]->address.slot : c->address.slot;
+	for (size_t i = 0; i < n; i++) {
+		const struct via_address *address = procs[i] ? &procs[i]->address : &c->address;
+
+		g->slot[i] = address->slot;
+		g->slot[n + i] = address->life;
+	}
 	*out = g;
 	via_lock(c);
 	err = submit(g, (struct via_group_op){ .kind = OP_JOIN, .completion = { .done = done, .arg = arg } });

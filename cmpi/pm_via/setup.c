@@ -90,10 +90,11 @@ static int address_make(struct cmpi *c, const struct cmpi_params *params, const 
 {
 	struct via_address *a = &c->address;
 	VIP_UINT64 card;
+	VIP_UINT32 life;
 	VIP_ULONG slot;
 
 	if (attr->NicAddressLen > sizeof(a->host) || VipxCardId(c->nic, &card) != VIP_SUCCESS ||
-	    VipxCardSlot(c->nic, &slot) != VIP_SUCCESS) {
+	    VipxCardSlot(c->nic, &slot) != VIP_SUCCESS || VipxCardLife(c->nic, &life) != VIP_SUCCESS) {
 		via_set_error("the NIC has no usable address");
 		return CMPI_SYSTEM;
 	}
@@ -108,6 +109,7 @@ static int address_make(struct cmpi *c, const struct cmpi_params *params, const 
 		.job = (uint32_t)(params->job ^ params->job >> 32),
 		.card = card,
 		.slot = (uint32_t)slot,
+		.life = life,
 	};
 	memcpy(a->host, attr->LocalNicAddress, attr->NicAddressLen);
 	return CMPI_OK;

@@ -175,10 +175,10 @@ struct via_address {
 	uint32_t rank, pid;
 	uint32_t job; /* folded */
 	uint64_t card;
-	uint32_t slot, reserved; /* of the NIC on the card */
+	uint32_t slot, life; /* of the NIC on the card */
 };
 _Static_assert(sizeof(struct via_address) == CMPI_ADDR_MAX, "size of the address blob");
-enum { VIA_ADDRESS_VERSION = 2 };
+enum { VIA_ADDRESS_VERSION = 3 };
 
 struct cmpi_proc {
 	struct mpip_process process; /* first: the engine's */

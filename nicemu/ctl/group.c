@@ -113,7 +113,32 @@ static void acknowledge_members(struct nic *nic, struct nic_group *g)
 	nic_group_busy(nic, g);
 }
 
-struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m)
+static bool same_life(uint32_t a, uint32_t b)
+{
+	return !a || !b || a == b;
+}
+
+/* Those that are known are those that the process names. */
+static bool fits_list(const struct nic_group *g, const uint64_t *listed)
+{
+	for (uint32_t i = 0; listed && i < g->size; i++) {
+		const struct nic_member *m = &g->member[i];
+
+		if (m->known && (m->slot != (uint32_t)listed[i] || !same_life(m->epoch, (uint32_t)(listed[i] >> 32))))
+			return false;
+	}
+	return true;
+}
+
+/* It is the one that the group's process has named. */
+static bool is_named(const struct nic_group *g, uint16_t place, const struct nic_member *m)
+{
+	return !g->mine || !g->listed || place >= g->size ||
+	       (g->member[place].slot == m->slot && same_life(g->member[place].epoch, m->epoch));
+}
+
+struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m,
+                                  const uint64_t *listed)
 {
 	struct nic_groups *all = nic->groups;
 	struct nic_group *g = NULL;
@@ -125,7 +150,8 @@ struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size,
 	for (uint32_t i = 0; i < all->used && !g; i++) {
 		struct nic_group *c = &all->group[i];
 
-		if ((c->life & 1) && c->name == name && c->size == size && !c->broken && !c->leaving && !has_member(c, place, m->slot))
+		if ((c->life & 1) && c->name == name && c->size == size && !c->broken && !c->leaving && !has_member(c, place, m->slot) &&
+		    is_named(c, place, m) && fits_list(c, listed))
 			g = c;
 	}
 	if (!g)
@@ -220,13 +246,26 @@ bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, 
 	return place == g->place || !m->known || m->slot == nic->me || tell(nic, m->slot, code, &msg);
 }
 
-/* Nobody there, nor ever again.  Who dies leaves the slot's state as it was: where there is no link, its lock is asked. */
-static bool gone(const struct nic *nic, uint32_t slot)
+/*
+ * Nobody there, nor ever again, or somebody else by now.  Who dies leaves the slot's state as it was: where there is no link, its lock
+ * is asked.  A link of an earlier epoch than the member's is about to be found lost.
+ */
+static bool gone(const struct nic *nic, uint32_t slot, uint32_t epoch)
 {
 	const struct nic_link *link = nic->link[slot];
 
+	if (link)
+		return link->lost || (epoch && (int32_t)(link->epoch - epoch) > 0);
 	/* Relaxed: nic_driver_alive looks again. */
-	return link ? link->lost : !nic_driver_alive(nic, slot, nic_load_relaxed(&nic->map->slot[slot].epoch));
+	return !nic_driver_alive(nic, slot, epoch ? epoch : nic_load_relaxed(&nic->map->slot[slot].epoch));
+}
+
+/* To that life of the slot, and no other. */
+static bool tell_life(struct nic *nic, uint32_t slot, uint32_t epoch, enum qnix_system code, const struct qnix_group_msg *msg)
+{
+	const struct nic_link *link = qnix_link(nic, slot);
+
+	return link && same_life(link->epoch, epoch) && tell(nic, slot, code, msg);
 }
 
 /* This NIC's own entry, for others. */
@@ -240,13 +279,13 @@ static struct qnix_group_msg own_entry(const struct nic *nic, const struct nic_g
 static bool tell_new(struct nic *nic, struct nic_group *g, uint32_t i)
 {
 	struct qnix_group_msg msg = own_entry(nic, g);
-	uint32_t slot = g->listed ? g->member[i].slot : i;
+	uint32_t slot = g->listed ? g->member[i].slot : i, epoch = g->listed ? g->member[i].epoch : 0;
 
 	if (slot == nic->me || (!g->listed && !(nic->qnix && nic->qnix->peer[i].named && !nic->qnix->peer[i].gone)))
 		return true;
-	if (tell(nic, slot, QNIX_SYS_NEW_GROUP, &msg))
+	if (tell_life(nic, slot, epoch, QNIX_SYS_NEW_GROUP, &msg))
 		return true;
-	if (!gone(nic, slot))
+	if (!gone(nic, slot, epoch))
 		return false;
 	if (g->listed) { /* it died before this NIC had a link with it: nobody else will say so */
 		g->lost = (uint16_t)(slot + 1);
@@ -264,7 +303,7 @@ static bool tell_left(struct nic *nic, const struct nic_group *g, uint32_t i)
 	msg.place = g->complete;
 	if (i == g->place || m->slot == nic->me || m->left || (!g->listed && !m->known))
 		return true;
-	return tell(nic, m->slot, QNIX_SYS_LEAVE_GROUP, &msg) || gone(nic, m->slot);
+	return tell_life(nic, m->slot, m->epoch, QNIX_SYS_LEAVE_GROUP, &msg) || gone(nic, m->slot, m->epoch);
 }
 
 static int send_some(struct nic *nic, struct nic_group *g)
@@ -342,20 +381,14 @@ struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)
 	return NULL;
 }
 
-/*
- * The members that the process names: copied once, for the context is the process's again before all is told.
- *
- * A slot stands for whoever has it.  Had a member died and somebody else its slot, the join would wait as long as that one lives and is
- * not told of the group.  But a slot is not given away while a live one has a link with it, and who names a member has heard
- * of it just now, over a link, from it or from one that has: the loss of that link tells the layers above first.
- */
-static void name_members(struct nic *nic, struct nic_group *g)
+/* The members that the process names; a slot that has another epoch by now is somebody else's. */
+static void name_members(struct nic_group *g, const uint64_t *listed)
 {
-	const uint64_t *listed = nic->slot->qnix.vni.send_region[g->context].descriptor;
-
 	for (uint32_t i = 0; i < g->size; i++)
-		if (!g->member[i].known)
+		if (!g->member[i].known) {
 			g->member[i].slot = (uint16_t)(listed[i] % NIC_MAX_SLOTS);
+			g->member[i].epoch = (uint32_t)(listed[i] >> 32);
+		}
 }
 
 /* Its join has come to nothing, or this process has none: who joins finds nobody there, and another may take the place. */
@@ -363,7 +396,7 @@ static void forget_member(struct nic_group *g, struct nic_member *m)
 {
 	g->acks -= m->acked;
 	g->ack = g->ack_end = 0; /* acknowledged again when there are enough */
-	*m = (struct nic_member){ .slot = m->slot };
+	*m = (struct nic_member){ .slot = m->slot, .epoch = m->epoch };
 	if (--g->count == 0)
 		g->life++;
 }
@@ -381,10 +414,16 @@ static void stay_out(struct nic_group *g)
 static int join(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct qnix_context c = *context_of(nic, cmd->context); /* copied once */
-	struct nic_member me = { .slot = (uint16_t)nic->me, .pid = nic_qnix_pid(nic, nic->me) };
+	struct nic_member me = { .slot = (uint16_t)nic->me, .pid = nic_qnix_pid(nic, nic->me),
+		.epoch = nic_load_relaxed(&nic->slot->epoch) }; /* own word */
 	uint16_t place = c.len ? c.tag : NIC_PLACE_ANY;
-	bool sound = cmd->size && (!c.len || place < cmd->size);
-	struct nic_group *g = sound ? nic_group_enter(nic, cmd->group, cmd->size, place, &me) : NULL;
+	bool sound = cmd->size && cmd->size <= NIC_MAX_SLOTS && (!c.len || place < cmd->size);
+	uint64_t listed[NIC_MAX_SLOTS];
+	struct nic_group *g;
+
+	if (sound && c.len) /* the process's memory: copied once */
+		memcpy(listed, nic->slot->qnix.vni.send_region[cmd->context % QNIX_CONTEXTS].descriptor, cmd->size * sizeof(listed[0]));
+	g = sound ? nic_group_enter(nic, cmd->group, cmd->size, place, &me, c.len ? listed : NULL) : NULL;
 
 	if (g && nic->arch->meet->join && nic->arch->meet->join(nic, g) != NIC_OK) {
 		stay_out(g);
@@ -399,7 +438,7 @@ static int join(struct nic *nic, const struct qnix_cmd *cmd)
 	g->doorbell = (uint16_t)c.doorbell_flag;
 	g->listed = c.len != 0;
 	if (g->listed)
-		name_members(nic, g);
+		name_members(g, listed);
 	g->member[g->place].table = (uint16_t)nic_group_index(nic, g);
 	g->member[g->place].life = g->life;
 	g->told_end = g->listed ? (uint16_t)g->size : NIC_MAX_SLOTS;
@@ -539,14 +578,15 @@ int nic_group_execute(struct nic *nic, const struct qnix_cmd *cmd)
 
 static void new_group(struct nic *nic, uint32_t node, const struct qnix_group_msg *msg)
 {
-	struct nic_member m = { .slot = (uint16_t)node, .pid = msg->pid, .table = msg->table, .life = msg->life };
+	struct nic_member m = { .slot = (uint16_t)node, .pid = msg->pid, .table = msg->table, .life = msg->life,
+		.epoch = nic->link[node % NIC_MAX_SLOTS] ? nic->link[node % NIC_MAX_SLOTS]->epoch : 0 };
 	struct nic_group *g;
 
 	if (msg->size == 0 || msg->size > NIC_MAX_SLOTS || (msg->place != NIC_PLACE_ANY && msg->place >= msg->size)) {
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
-	g = nic_group_enter(nic, msg->group, msg->size, msg->place, &m);
+	g = nic_group_enter(nic, msg->group, msg->size, msg->place, &m, NULL);
 	if (!g) {
 		nic_count(nic, bad_packets, 1);
 		return;

@@ -19,6 +19,7 @@ enum {
 
 struct nic_member {
 	uint16_t slot, pid;
+	uint32_t epoch;       /* of the slot; 0: whoever has it */
 	uint16_t table, life; /* its NIC's entry for the group */
 	bool known, acked;
 	bool left;            /* it takes nothing of the group any more, or is gone */
@@ -97,8 +98,12 @@ void nic_group_lost(struct nic *nic, uint32_t slot);
 struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd);
 uint32_t nic_group_place(const struct nic_group *g, uint32_t slot); /* g->size: not a member */
 uint32_t nic_group_index(const struct nic *nic, const struct nic_group *g);
-/* The entry where that group has, or will have, this member; NULL: the table is full. */
-struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m);
+/*
+ * The entry where that group has, or will have, this member; NULL: the table is full.  `listed`: of the process's own join, the
+ * members that it names, by place, each a slot and above it the epoch; NULL: none.
+ */
+struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m,
+                                  const uint64_t *listed);
 void nic_group_leave_entry(struct nic *nic, struct nic_group *g); /* it has left, if nothing holds it any more */
 bool nic_group_takes(const struct nic *nic, uint16_t tag);        /* does the group of that tag take messages? */
 void nic_group_busy(struct nic *nic, struct nic_group *g); /* passes come to it until it has nothing to do */

@@ -143,7 +143,7 @@ int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t 
 	if (!take(nic, 0, &it))
 		return NIC_RESOURCE;
 	for (uint32_t i = 0; args->slot && i < args->size; i++)
-		region_of(nic, it)->descriptor[i] = args->slot[i];
+		region_of(nic, it)->descriptor[i] = args->slot[i] | (uint64_t)(args->life ? args->life[i] : 0) << 32;
 	if (args->slot) {
 		context_of(nic, it)->len = args->size;
 		context_of(nic, it)->tag = (uint16_t)args->place;

@@ -229,7 +229,7 @@ static bool read_record(struct qnix *q, uint32_t node)
 	group = d->group;
 	size = d->size; /* copied once */
 	if (size && size <= NIC_MAX_SLOTS)
-		nic_group_enter(q->nic, group, size, NIC_PLACE_ANY, &m);
+		nic_group_enter(q->nic, group, size, NIC_PLACE_ANY, &m, NULL);
 	return true;
 }
 
@@ -237,7 +237,7 @@ static bool read_record(struct qnix *q, uint32_t node)
 static bool enter_own(struct qnix *q, const struct qnix_driver_cmd *cmd)
 {
 	struct nic_member me = { .slot = (uint16_t)q->nic->me, .pid = cmd->pid };
-	struct nic_group *g = nic_group_enter(q->nic, cmd->group, cmd->size, NIC_PLACE_ANY, &me);
+	struct nic_group *g = nic_group_enter(q->nic, cmd->group, cmd->size, NIC_PLACE_ANY, &me, NULL);
 
 	if (!g)
 		return false;

@@ -351,6 +351,13 @@ VIP_RETURN VipxCardSlot(VIP_NIC_HANDLE handle, VIP_ULONG *slot)
 	return VIP_SUCCESS;
 }
 
+VIP_RETURN VipxCardLife(VIP_NIC_HANDLE handle, VIP_UINT32 *life)
+{
+	(void)handle;
+	*life = 1;
+	return VIP_SUCCESS;
+}
+
 /* This network has no groups. */
 VIP_RETURN VipxGroupJoin(VIP_NIC_HANDLE handle, const VIPX_GROUP *group, VIP_UINT32 *operation)
 {

@@ -26,6 +26,7 @@ enum { RANKS = 4, BYTES = 60000, STEPS_AFTER = 12, SECONDS = 60 };
 
 static struct board { /* what the processes of one point tell each other beside the NIC */
 	_Atomic uint32_t slot[RANKS]; /* + 1 */
+	uint32_t life[RANKS];         /* published by slot */
 	_Atomic uint32_t dead;        /* rank + 1, when it is */
 	_Atomic uint32_t steps;       /* done by rank 0 or 1 before the death */
 } *board;
@@ -35,7 +36,7 @@ static unsigned points = 100, seed = 1;
 /* One process. */
 static struct {
 	struct nic *nic;
-	uint32_t me, n, slot[RANKS], group;
+	uint32_t me, n, slot[RANKS], life[RANKS], group;
 	time_t since;
 	uint8_t data[BYTES];
 } m;
@@ -85,7 +86,7 @@ static void with_reason(void)
 
 static bool join(uint32_t name)
 {
-	struct nic_group_args args = { .name = name, .size = m.n, .place = m.me, .slot = m.slot };
+	struct nic_group_args args = { .name = name, .size = m.n, .place = m.me, .slot = m.slot, .life = m.life };
 	uint32_t op;
 	int err;
 
@@ -157,6 +158,7 @@ static bool all_here(void)
 			rest("not all come");
 		}
 		m.slot[i] = slot - 1;
+		m.life[i] = board->life[i];
 	}
 	m.n = RANKS;
 	return !twice();
@@ -195,6 +197,7 @@ static void without(uint32_t point)
 			rest("not all survivors come");
 		if (i == me)
 			m.me = n;
+		m.life[n] = board->life[i];
 		m.slot[n++] = slot - 1;
 	}
 	m.n = n;
@@ -225,6 +228,7 @@ static void member(uint32_t me, uint32_t point)
 	if (nic_open(&args, &m.nic) != NIC_OK)
 		give_up(nic_last_error());
 	nic_query(m.nic, &attr);
+	board->life[me] = attr.life;
 	nic_store_release(&board->slot[me], attr.slot + 1); /* pairs with all_here */
 	if (all_here())
 		together(point);

@@ -349,6 +349,8 @@ const VIP_CHAR *VipxLastError(void);
 /* Identity of the card: two NIC handles reach each other when it is equal.  And the process slot of this handle on it. */
 VIP_RETURN VipxCardId(IN VIP_NIC_HANDLE NicHandle, OUT VIP_UINT64 *Card);
 VIP_RETURN VipxCardSlot(IN VIP_NIC_HANDLE NicHandle, OUT VIP_ULONG *Slot);
+/* Which life of that slot this handle is: who gets the slot later has another one. */
+VIP_RETURN VipxCardLife(IN VIP_NIC_HANDLE NicHandle, OUT VIP_UINT32 *Life);
 /* Who is at the other end of a connected VI; VIP_INVALID_STATE when there is nobody. */
 VIP_RETURN VipxViPeer(IN VIP_VI_HANDLE ViHandle, OUT VIP_ULONG *Pid, OUT VIP_ULONG *Slot);
 
@@ -461,6 +463,7 @@ VIP_ULONG VipxConnectEpoch(IN VIP_NIC_HANDLE NicHandle);
 typedef struct _VIPX_GROUP {
 	VIP_UINT32 Name, Size, Place; /* Place: own place in Slot */
 	const VIP_UINT32 *Slot;
+	const VIP_UINT32 *Life; /* of each of these (VipxCardLife); NULL: whoever has the slots now */
 } VIPX_GROUP;
 VIP_RETURN VipxGroupJoin(IN VIP_NIC_HANDLE NicHandle, IN const VIPX_GROUP *Group, OUT VIP_UINT32 *Operation);
 VIP_RETURN VipxGroupLeave(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Group);

@@ -30,6 +30,18 @@ VIP_RETURN VipxCardSlot(VIP_NIC_HANDLE NicHandle, VIP_ULONG *Slot)
 	return Slot ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
 }
 
+VIP_RETURN VipxCardLife(VIP_NIC_HANDLE NicHandle, VIP_UINT32 *Life)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	if (Life)
+		*Life = nic->attr.life;
+	vipl_leave(nic);
+	return Life ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+}
+
 VIP_RETURN VipxViPeer(VIP_VI_HANDLE ViHandle, VIP_ULONG *Pid, VIP_ULONG *Slot)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);

@@ -5,6 +5,7 @@
 #include "vipl/src/object.h"
 
 _Static_assert(sizeof(VIPX_GROUP) == sizeof(struct nic_group_args) && offsetof(VIPX_GROUP, Slot) == offsetof(struct nic_group_args, slot) &&
+               offsetof(VIPX_GROUP, Life) == offsetof(struct nic_group_args, life) &&
                offsetof(VIPX_GROUP, Place) == offsetof(struct nic_group_args, place) && VIPX_BROADCAST_MAX == NIC_BCAST_MAX && VIPX_OVER == NIC_OP_OVER, "the same");
 _Static_assert(VIPX_WHY_DIED == NIC_WHY_DIED && VIPX_WHY_LEFT == NIC_WHY_LEFT && VIPX_WHY_LENGTH == NIC_WHY_LENGTH &&
                VIPX_WHY_DATA == NIC_WHY_DATA && VIPX_WHY_NIC == NIC_WHY_NIC && VIPX_WHY_SHIFT == NIC_WHY_SHIFT, "the same");

@@ -16,7 +16,7 @@
 enum { MANY = 5, BYTES = 1 << 20 };
 
 static struct nic *n[MANY];
-static uint32_t slot[MANY], group[MANY];
+static uint32_t slot[MANY], life[MANY], group[MANY];
 static int count;
 static uint8_t data[MANY][BYTES];
 
@@ -39,6 +39,7 @@ static void open_one(int i)
 	}
 	nic_query(n[i], &attr);
 	slot[i] = attr.slot;
+	life[i] = attr.life;
 }
 
 static void open_all(int many, const char *arch)
@@ -345,6 +346,80 @@ static void leave_all(const uint32_t *members)
 	poll_all();
 }
 
+/* One of three, in `place`, joins those. */
+static uint32_t join_three(int place, const int *who, const uint32_t *lives)
+{
+	uint32_t slots[3] = { slot[who[0]], slot[who[1]], slot[who[2]] }, op = 0;
+	struct nic_group_args args = { .name = 8, .size = 3, .place = (uint32_t)place, .slot = slots, .life = lives };
+
+	CHECK_EQ(nic_group_join(n[who[place]], &args, &op), NIC_OK);
+	poll_all();
+	return op;
+}
+
+/* A join that names the dead: it is told so, and leaves. */
+static void in_vain(int i, uint32_t op, uint32_t dead)
+{
+	uint32_t value = 0;
+
+	CHECK_EQ(over(i, op, &value), NIC_STATE);
+	CHECK_EQ(value >> NIC_WHY_SHIFT, NIC_WHY_DIED + dead);
+	CHECK_EQ(nic_group_leave(n[i], value & ((1 << NIC_WHY_SHIFT) - 1)), NIC_OK);
+	poll_all();
+}
+
+/* All three are through a barrier, and leave. */
+static void meet(const int *who, const uint32_t *joins)
+{
+	uint32_t number[3], op[3];
+
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(over(who[i], joins[i], &number[i]), NIC_OK);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(nic_barrier(n[who[i]], number[i], &op[i]), NIC_OK);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(over(who[i], op[i], NULL), NIC_OK);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(nic_group_leave(n[who[i]], number[i]), NIC_OK);
+	poll_all();
+}
+
+/*
+ * A member has died, and somebody else has its slot, and joins other members under the same name, in the same place.  Who joins with the
+ * dead is told of the death, whoever comes first; the newcomer's group is made of those whom it means.
+ */
+static void slot_taken_anew(void)
+{
+	static const int ours[3] = { 0, 1, 2 }, theirs[3] = { 3, 1, 4 };
+
+	for (int round = 0; round < 12; round++) {
+		uint32_t old[3] = { life[0], life[1], life[2] }, dead = slot[1], now[3], op[3];
+
+		for (int i = 0; round % 2 && i < 3; i++) /* they have had links */
+			op[i] = join_three(i, ours, old);
+		if (round % 2)
+			meet(ours, op);
+		gone(1);
+		open_one(1);
+		CHECK_EQ(slot[1], dead);
+		CHECK(life[1] != old[1]);
+		for (int i = 0; i < 3; i++)
+			now[i] = life[theirs[i]];
+		for (int i = 0; i < 3; i++) {
+			if (i == round % 3)
+				in_vain(0, join_three(0, ours, old), dead);
+			op[i] = join_three(i, theirs, round & 4 ? now : NULL);
+			if (i == round / 3 % 3)
+				in_vain(2, join_three(2, ours, old), dead);
+		}
+		meet(theirs, op);
+		in_vain(2, join_three(2, ours, old), dead);
+		for (int i = 0; i < 3; i++)
+			op[i] = join_three(i, ours, life);
+		meet(ours, op);
+	}
+}
+
 /*
  * A member dies in the middle of a broadcast that another one does not take, or waits for: both are told, and when the group
  * has been left, nothing of it is there to hold up, or to be taken for, what comes in its place.
@@ -507,6 +582,9 @@ int main(void)
 		CASE(broken_in_mid_broadcast);
 		CASE(left_untaken);
 		CASE(lengths_differ);
+		close_all();
+		open_all(MANY, archs[i]);
+		CASE(slot_taken_anew);
 		close_all();
 		CASE(the_nic_dies);
 	}

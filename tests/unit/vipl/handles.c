@@ -44,6 +44,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	VIP_PVOID memory;
 	VIP_UINT64 card;
 	VIP_ULONG slot, cursor = 0;
+	VIP_UINT32 life;
 	union address local = { .a = { 0, 0, { 0 } } }, remote = local;
 	char name[256] = "localhost";
 	VIP_ULONG length = sizeof name;
@@ -68,6 +69,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	BAD(VipNSGetHostByAddr(nic, &local.a, name, &length));
 	BAD(VipxCardId(nic, &card));
 	BAD(VipxCardSlot(nic, &slot));
+	BAD(VipxCardLife(nic, &life));
 	BAD(VipxConnectPending(nic, &cursor, &local.a, &remote.a));
 	CHECK_EQ(VipxPoll(nic), 0);
 	CHECK_EQ(VipxConnectEpoch(nic), 0);
@@ -303,6 +305,7 @@ static void null_pointers(void)
 	BAD(VipConnectPeerWait(o.a, NULL));
 	BAD(VipxCardId(o.nic, NULL));
 	BAD(VipxCardSlot(o.nic, NULL));
+	BAD(VipxCardLife(o.nic, NULL));
 	BAD(VipxViPeer(o.a, NULL, &n));
 	BAD(VipxViPeer(o.a, &n, NULL));
 	BAD(VipxConnectPending(o.nic, NULL, NULL, NULL));
