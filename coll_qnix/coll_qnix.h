@@ -60,8 +60,13 @@ struct coll_qnix_op {
 	struct coll_qnix_request *request; /* NULL: somebody waits for `done` */
 };
 
+/*
+ * MPI_Ibcast itself writes into the request that it gets, to hold on to a derived datatype until the end: it takes it for
+ * Open MPI's own kind of request of a collective, whose header is not always complete.  `base` is where that one's members are.
+ */
 struct coll_qnix_request {
 	struct ompi_request_t super; /* first */
+	void *base[8];
 	struct coll_qnix_op op;
 	struct ompi_request_t *other; /* the next component's */
 	struct coll_qnix_request *chain; /* those that `other`s carry */
@@ -133,6 +138,7 @@ struct coll_qnix_request *coll_qnix_request_new(struct coll_qnix_module *m);
 void coll_qnix_complete(struct coll_qnix_request *r);
 void coll_qnix_hand_on(struct coll_qnix_request *r);
 int coll_qnix_look_at_others(void);
+bool coll_qnix_request_fits(void); /* Open MPI's members into ours */
 
 /* call.c */
 int coll_qnix_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);

@@ -55,6 +55,10 @@ static int component_register(void)
 static int component_open(void)
 {
 	qnix_tell_init();
+	if (!coll_qnix_request_fits()) {
+		coll_qnix_tell(1, NULL, "not used: requests of collectives are larger in this Open MPI");
+		return OMPI_ERR_NOT_AVAILABLE;
+	}
 	OBJ_CONSTRUCT(&coll_qnix.lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&coll_qnix.poll_lock, opal_mutex_t);
 	return OMPI_SUCCESS;

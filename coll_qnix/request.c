@@ -36,7 +36,17 @@ static void construct(coll_qnix_request_t *r)
 	r->chain = NULL;
 }
 
+#ifdef QNIX_OMPI_NBC_REQUEST /* configure has found it */
+OMPI_DECLSPEC OBJ_CLASS_DECLARATION(ompi_coll_base_nbc_request_t);
+OBJ_CLASS_INSTANCE(coll_qnix_request_t, ompi_coll_base_nbc_request_t, construct, NULL);
+#else
 OBJ_CLASS_INSTANCE(coll_qnix_request_t, ompi_request_t, construct, NULL);
+#endif
+
+bool coll_qnix_request_fits(void)
+{
+	return coll_qnix_request_t_class.cls_parent->cls_sizeof <= offsetof(coll_qnix_request_t, op);
+}
 
 /* While a request is not complete, opal_progress comes by. */
 static void poll_while_needed(int change)

@@ -189,5 +189,13 @@ AC_DEFUN([QNIX_OMPI_MTL], [
     [qnix_mtl=yes OMPI_MTL_LIBS=-lmpi])
   AC_MSG_RESULT([$qnix_mtl])
   AS_IF([test "x$qnix_btl_version" = x310], [qnix_coll=$qnix_mtl])
+  # Its header includes others that Debian does not have.
+  AC_MSG_CHECKING([whether requests of collectives hold on to datatypes])
+  AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include "ompi_config.h"
+      #include "opal/class/opal_object.h"
+      OBJ_CLASS_DECLARATION(ompi_coll_base_nbc_request_t);]], [[return ompi_coll_base_nbc_request_t_class.cls_sizeof == 0;]])],
+    [AC_MSG_RESULT([yes])
+     OMPI_CPPFLAGS="$OMPI_CPPFLAGS -DQNIX_OMPI_NBC_REQUEST"],
+    [AC_MSG_RESULT([no])])
   CPPFLAGS=$qnix_save_CPPFLAGS CFLAGS=$qnix_save_CFLAGS LIBS=$qnix_save_LIBS
 ])

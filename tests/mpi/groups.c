@@ -3,7 +3,7 @@
  * Communicators as groups that broadcast and wait together: more of them than a NIC has room for, made and freed while others
  * are in use; collectives under way on many at once, started in different orders by different ranks; the first use of one a
  * non-blocking call that others are late for; one freed right after a broadcast that others have yet to take; data in pieces
- * and of many sizes; messages from point to point in between.
+ * and of many sizes, their datatypes freed early; messages from point to point in between.
  */
 #include "check.h"
 
@@ -258,6 +258,47 @@ static void pieces(void)
 	check_group("data in pieces");
 }
 
+/* A datatype is freed while broadcasts of it are under way; some of them wait for their turn, the last rank comes late. */
+static void types_freed_early(void)
+{
+	enum { ROUNDS = 20, BATCH = 12, N = 40 };
+	static int grid[BATCH][2 * N];
+	MPI_Request request[BATCH];
+	MPI_Comm comm;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	for (int round = 0; round < ROUNDS; round++) {
+		int root = round % check.size;
+
+		check_at("types freed early", round);
+		if (check.rank == check.size - 1)
+			usleep(1000);
+		for (int b = 0; b < BATCH; b++) {
+			MPI_Datatype type;
+
+			for (int i = 0; i < 2 * N; i++)
+				grid[b][i] = check.rank == root ? round + b + i : -1;
+			if (b & 1)
+				MPI_Type_vector(N, 1, 2, MPI_INT, &type);
+			else
+				MPI_Type_contiguous(N, MPI_INT, &type);
+			MPI_Type_commit(&type);
+			MPI_Ibcast(grid[b], 1, type, root, comm, &request[b]);
+			MPI_Type_free(&type);
+		}
+		MPI_Waitall(BATCH, request, MPI_STATUSES_IGNORE);
+		for (int b = 0; b < BATCH; b++)
+			for (int i = 0; i < 2 * N; i++) {
+				bool sent = b & 1 ? i % 2 == 0 : i < N;
+
+				CHECK(grid[b][i] == (sent || check.rank == root ? round + b + i : -1), "round %d, broadcast %d: number %d is %d", round, b, i,
+				      grid[b][i]);
+			}
+	}
+	MPI_Comm_free(&comm);
+	check_group("datatypes freed while they are under way");
+}
+
 static void mixed(void)
 {
 	int right = (check.rank + 1) % check.size, left = (check.rank + check.size - 1) % check.size;
@@ -315,6 +356,7 @@ int main(int argc, char **argv)
 	sizes();
 	too_little_room();
 	pieces();
+	types_freed_early();
 	order();
 	mixed();
 	freed_early();
