@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One recorded workload, played under every architecture: sends of all sizes with and without immediate data, RDMA writes and
+ * One recorded workload, played under every architecture with every engine: sends of all sizes with and without immediate data, RDMA writes and
  * reads, at every reliability level.  Everything that the consumer sees is hashed in the order in which it sees it: status,
  * length, immediate data and bytes of each completed descriptor, and the memory at the end.  The digests must be equal.
  */
@@ -8,14 +8,15 @@
 
 #include "tests/func/vipl_two.h"
 
-enum { OPS = 600, WINDOW = 16, PLACE = 64 << 10, MEMORY = 1 << 20, LEVELS = 3, ARCHS = 2 };
+enum { OPS = 600, WINDOW = 16, PLACE = 64 << 10, MEMORY = 1 << 20, LEVELS = 3, ARCHS = 2, ENGINES = 3 };
 
 static const VIP_RELIABILITY_LEVEL levels[LEVELS] = { VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
 	VIP_SERVICE_RELIABLE_RECEPTION };
 static const char *const archs[ARCHS] = { "direct", "qnix" };
+static const char *const engines[ENGINES] = { "inline", "thread", "daemon" };
 static struct digests {
 	uint64_t sender, receiver;
-} *digest; /* of each architecture and level, where both sides reach it */
+} *digest; /* of each architecture, engine and level, where both sides reach it */
 static struct digests *now;
 static VIP_RELIABILITY_LEVEL level;
 
@@ -146,20 +147,28 @@ static void sender(struct side *s)
 	side_close(s);
 }
 
+/* All must be as the first of their level. */
+static void play(int arch, int engine, int l)
+{
+	level = levels[l];
+	now = &digest[(arch * ENGINES + engine) * LEVELS + l];
+	VIP(VIP_SUCCESS, VipxParameterSet("arch", archs[arch], "test"));
+	VIP(VIP_SUCCESS, VipxParameterSet("engine", engines[engine], "test"));
+	CHECK_STR(VipxParameterString("engine"), engines[engine]);
+	two(receiver, sender);
+	printf("# arch %s, engine %s, level %d: %016" PRIx64 " %016" PRIx64 "\n", archs[arch], engines[engine], (int)level, now->sender,
+	       now->receiver);
+	CHECK(now->sender && now->receiver);
+	CHECK_EQ(now->sender, digest[l].sender);
+	CHECK_EQ(now->receiver, digest[l].receiver);
+}
+
 static void the_same_outcome(void)
 {
-	for (int l = 0; l < LEVELS; l++) {
-		level = levels[l];
-		for (int a = 0; a < ARCHS; a++) {
-			now = &digest[a * LEVELS + l];
-			VIP(VIP_SUCCESS, VipxParameterSet("arch", archs[a], "test"));
-			two(receiver, sender);
-			printf("# %s, level %d: %016" PRIx64 " %016" PRIx64 "\n", archs[a], (int)level, now->sender, now->receiver);
-			CHECK(now->sender && now->receiver);
-			CHECK_EQ(now->sender, digest[l].sender);
-			CHECK_EQ(now->receiver, digest[l].receiver);
-		}
-	}
+	for (int arch = 0; arch < ARCHS; arch++)
+		for (int engine = 0; engine < ENGINES; engine++)
+			for (int l = 0; l < LEVELS; l++)
+				play(arch, engine, l);
 }
 
 int main(void)
