@@ -83,6 +83,7 @@ nicemu_sources = \
 	nicemu/engine/engine.h \
 	nicemu/engine/host.h \
 	nicemu/engine/inline.c \
+	nicemu/engine/large.c \
 	nicemu/engine/link.h \
 	nicemu/engine/thread.c \
 	nicemu/engine/wait.c \

@@ -143,6 +143,14 @@ int nic_mem_set(struct nic *nic, uint64_t addr, uint32_t handle, const struct ni
 bool nic_mem_check(const struct nic *nic, uint64_t addr, uint64_t len, uint32_t handle, uint32_t ptag);
 
 /*
+ * The pages of the NIC_LARGE_PAGE bytes around the address are to become one, because what lies there is moved again and again.  They
+ * need not be registered.  NIC_NOT_DONE: they stay as they are, which is no error.  Takes up to some milliseconds, once; contents and
+ * addresses do not change, and the process does not become larger.
+ */
+enum { NIC_LARGE_PAGE = 2 << 20 };
+int nic_mem_large(struct nic *nic, uint64_t addr);
+
+/*
  * Memory in the card: every process of the host has it mapped, so that RDMA to and from it is a plain copy at both ends,
  * without a system call, whether or not the system allows copies between processes.  What may be done to it remotely is
  * still a matter of regions, tags and VIs, and it must be registered like any other memory.  Only this slot's process has it

@@ -6,11 +6,18 @@
  * A cached registration of memory that the program has unmapped since does no harm: registration here pins nothing and
  * names addresses, not pages, so malloc need not be hooked.  What a user gets is a record of exactly the range asked for.
  *
+ * Memory that is registered again and again gets large pages, one after the other as it is used.
+ *
  * When nothing can be dropped, registration fails and the caller falls back: rendezvous to R3, a put or get to an error.
  */
 #include "cmpi/pm_via/via.h"
 
-enum { PAGE = 4096 };
+enum {
+	PAGE = 4096,
+	LARGE_AFTER = 64 << 20, /* to make a large page takes about the time that it then saves in moving so much */
+	LARGE_ROUNDS = 6,       /* after each round over the entry twice as much, so many times */
+	LARGE_MOST = 8,         /* at once: each may take a millisecond */
+};
 
 static uint32_t page_bucket(uint64_t base)
 {
@@ -126,6 +133,8 @@ static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len
 	e->base = base & ~(uint64_t)(PAGE - 1);
 	e->len = ((base + len + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - e->base;
 	e->access = access;
+	e->large_after = LARGE_AFTER;
+	e->large_next = e->base;
 	if (!nic_register(c, e)) {
 		e->chain = d->free_entries;
 		d->free_entries = e;
@@ -140,6 +149,26 @@ static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len
 	d->entries++;
 	VIA_COUNT(c, dreg_misses);
 	return e;
+}
+
+/*
+ * The entry has been used for so much that the next large page under it is worth its price.  The program may have put other memory there
+ * since, or a copy may be under way just now: so the rounds go on, but at growing intervals.
+ */
+static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dreg_entry *e)
+{
+	for (int n = 0; e->used >= e->large_after && n < LARGE_MOST; n++) {
+		e->used -= e->large_after;
+		VipxLargePage(c->nic, (void *)(uintptr_t)e->large_next);
+		e->large_next = (e->large_next & ~(uint64_t)(VIPX_LARGE_PAGE - 1)) + VIPX_LARGE_PAGE;
+		if (e->large_next - e->base < e->len)
+			continue;
+		e->large_next = e->base;
+		if (e->large_after < (uint64_t)LARGE_AFTER << LARGE_ROUNDS)
+			e->large_after *= 2;
+	}
+	if (e->used > e->large_after)
+		e->used = e->large_after;
 }
 
 /* ---- records of users ------------------------------------------------------------------------------------------------ */
@@ -179,6 +208,9 @@ struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, un
 		return NULL;
 	}
 	e->refs++;
+	e->used += len;
+	if (via_unlikely(e->used >= e->large_after))
+		large_pages(c, e);
 	c->dreg.recent = e;
 	reg->reg.key = (struct cmpi_key){.base = base, .len = len, .handle = e->handle, .access = access};
 	reg->reg.entry = e;

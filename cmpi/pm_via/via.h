@@ -134,6 +134,8 @@ struct via_dreg_entry {
 	struct via_dreg_entry *chain;         /* entries of the bucket of the first page */
 	struct via_dreg_entry *handle_chain;  /* entries of the bucket of the handle */
 	struct via_dreg_entry *newer, *older; /* unused ones, by age */
+	uint64_t used, large_after;           /* bytes asked for; how many of them are worth a large page */
+	uint64_t large_next;                  /* address that the next one is asked for at */
 };
 struct via_dreg {
 	struct via_dreg_entry *recent; /* last hit or miss */

@@ -556,6 +556,23 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE handle, VIP_PVOID memory)
 	return VIP_SUCCESS;
 }
 
+static VIP_PVOID large_at;
+static uint32_t large_asked;
+
+VIP_RETURN VipxLargePage(VIP_NIC_HANDLE handle, VIP_PVOID at)
+{
+	(void)handle;
+	large_at = at;
+	large_asked++;
+	return VIP_NOT_DONE;
+}
+
+uint32_t fake_large_pages(VIP_PVOID *at)
+{
+	*at = large_at;
+	return large_asked;
+}
+
 /* ---- completion queues ----------------------------------------------------------------------------------------------------------------- */
 
 VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE handle, VIP_ULONG entries, VIP_CQ_HANDLE *out)

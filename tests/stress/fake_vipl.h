@@ -53,6 +53,8 @@ uint32_t fake_buffers_owned(void);
 void fake_in_flight(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, void (*fn)(void *arg, const void *packet, size_t len), void *arg);
 /* Fewest receives that were posted when a message arrived at any VI (1: it took the last one). */
 uint32_t fake_closest(void);
+/* How often a large page was asked for, and where the last time. */
+uint32_t fake_large_pages(VIP_PVOID *at);
 /* Refuses the next registrations of memory (not of vbufs made before). */
 void fake_refuse_registrations(uint32_t n);
 

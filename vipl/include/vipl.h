@@ -434,6 +434,13 @@ VIP_RETURN VipxAllocMemory(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT64 Length, OU
 VIP_RETURN VipxFreeMemory(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Memory);
 
 /*
+ * The VIPX_LARGE_PAGE bytes around Address are moved again and again: their pages are put together to one, which makes copying
+ * between processes cheaper.  VIP_NOT_DONE: they stay as they are, which is no error; asking again later may help.
+ */
+#define VIPX_LARGE_PAGE 2097152
+VIP_RETURN VipxLargePage(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Address);
+
+/*
  * Peer connection requests of others that name this host and have no partner yet.  Cursor starts at 0 and moves on;
  * VIP_NOT_DONE at the end.  Both addresses need room for VIPX_ADDRESS_SIZE bytes.  The epoch changes whenever a request
  * appears: a load, for cheap polling.

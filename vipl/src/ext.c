@@ -88,6 +88,20 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Memory)
 	return result;
 }
 
+_Static_assert(VIPX_LARGE_PAGE == NIC_LARGE_PAGE, "size of a large page");
+
+VIP_RETURN VipxLargePage(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	VIP_RETURN result;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	result = vipl_return(nic_mem_large(nic->hw, (uintptr_t)Address));
+	vipl_leave(nic);
+	return result;
+}
+
 /* ---- peers that want to connect ---- */
 
 _Static_assert(VIPX_ADDRESS_SIZE >= offsetof(VIP_NET_ADDRESS, HostAddress) + NIC_ADDR_LEN + NIC_DISC_MAX,

@@ -214,6 +214,50 @@ static void random_use(void)
 	job_close();
 }
 
+/* Registers so many bytes of the address once; returns how many large pages were asked for since. */
+static uint32_t use(uint8_t *at, size_t len, VIP_PVOID *where)
+{
+	static uint32_t before;
+	struct cmpi_reg *r = NULL;
+	uint32_t n;
+
+	CHECK_EQ(cmpi_mem_register(job[0].c, at, len, 1, &r), CMPI_OK);
+	drop(r);
+	n = fake_large_pages(where) - before;
+	before += n;
+	return n;
+}
+
+/* Large pages are asked for as memory is used: one for 64 MB, from one end of the entry to the other, then at longer intervals. */
+static void large_pages(void)
+{
+	enum { MB = 1 << 20 };
+	uint8_t *at = (uint8_t *)(uintptr_t)(2000ull * VIPX_LARGE_PAGE + MB); /* nobody looks there */
+	VIP_PVOID where = NULL;
+
+	REQUIRE(open_one(100, true));
+	use(at, 1, &where);
+	drop(reg(0, 0, 10, 1));
+	for (int i = 0; i < 15; i++)
+		CHECK_EQ(use(at, 4 * MB, &where), 0);
+	CHECK_EQ(use(at, 4 * MB, &where), 1);
+	CHECK(where == at);
+	for (int i = 0; i < 15; i++)
+		CHECK_EQ(use(at, 4 * MB, &where), 0);
+	CHECK_EQ(use(at, 4 * MB, &where), 1);
+	CHECK(where == at + MB);
+	for (int i = 0; i < 16; i++)
+		use(at, 4 * MB, &where);
+	CHECK(where == at + 3 * MB);
+	for (int i = 0; i < 31; i++) /* the second round */
+		CHECK_EQ(use(at, 4 * MB, &where), 0);
+	CHECK_EQ(use(at, 4 * MB, &where), 1);
+	CHECK(where == at);
+	/* Some at once for a long message, not all. */
+	CHECK_EQ(use(at, (size_t)4096 * MB, &where), 8);
+	job_close();
+}
+
 int main(void)
 {
 	CASE(hits_and_misses);
@@ -224,5 +268,6 @@ int main(void)
 	CASE(bad_arguments);
 	CASE(what_a_peer_may_touch);
 	CASE(random_use);
+	CASE(large_pages);
 	return check_done();
 }

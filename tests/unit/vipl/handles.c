@@ -77,6 +77,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	VipxGiveBuffer(nic, name);
 	BAD(VipxAllocMemory(nic, 100, &memory));
 	BAD(VipxFreeMemory(nic, name));
+	BAD(VipxLargePage(nic, name));
 }
 
 static void bad_vi(VIP_VI_HANDLE vi)

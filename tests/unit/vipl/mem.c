@@ -2,6 +2,9 @@
 /*
  * Protection tags and registered memory in one process: what is refused, what is remembered, the null tag.
  */
+#include <signal.h>
+#include <sys/wait.h>
+
 #include "tests/unit/vipl/one.h"
 
 static void registering(void)
@@ -196,6 +199,69 @@ static void memory_of_the_card(void)
 	one_close(&o);
 }
 
+/* How much of the range is in large pages, as the kernel says; -1: it does not. */
+static long large_of(const char *at)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long from, to;
+	char line[512];
+	long kb = -1, found = -1;
+	bool here = false;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			here = (uintptr_t)at >= from && (uintptr_t)at < to;
+		else if (here && sscanf(line, "AnonHugePages: %ld kB", &kb) == 1)
+			found = kb;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Private memory that is all there; nothing of it changes. */
+static void large_pages(void)
+{
+	const size_t large = VIPX_LARGE_PAGE;
+	VIP_PVOID heap = NULL;
+	VIP_RETURN result;
+	char *at, *map;
+	struct one o;
+	int child, status = 1;
+
+	one_open(&o);
+	map = mmap(NULL, 4 * large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(map != MAP_FAILED);
+	at = (char *)(((uintptr_t)map + large - 1) & ~(uintptr_t)(large - 1));
+	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, NULL));
+	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, at));
+	for (size_t i = 0; i < large - 4096; i++)
+		at[i] = (char)(i * 7 + i / 4096);
+	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, at)); /* one page is not there */
+	at[large - 1] = 1;
+	CHECK(large_of(at) <= 0);
+	VIP(VIP_SUCCESS, VipxAllocMemory(o.nic, 2 * large, &heap)); /* shared */
+	memset(heap, 1, 2 * large);
+	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, (char *)heap + large));
+	VIP(VIP_SUCCESS, VipxFreeMemory(o.nic, heap));
+	if ((child = fork()) == 0) /* which has the same pages */
+		pause();
+	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, at));
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, &status, 0) == child);
+	result = VipxLargePage(o.nic, at + 5000);
+	if (result == VIP_SUCCESS)
+		CHECK_EQ(large_of(at), large / 1024);
+	else
+		printf("# this system makes no large pages\n");
+	for (size_t i = 0; i < large - 4096; i++)
+		if (at[i] != (char)(i * 7 + i / 4096))
+			REQUIRE(!"contents stay");
+	CHECK_EQ(at[large - 1], 1);
+	munmap(map, 4 * large);
+	one_close(&o);
+}
+
 int main(void)
 {
 	CASE(registering);
@@ -204,5 +270,6 @@ int main(void)
 	CASE(tags_in_use);
 	CASE(the_null_tag);
 	CASE(memory_of_the_card);
+	CASE(large_pages);
 	return check_done();
 }
