@@ -71,7 +71,8 @@ static struct nic_group *fresh(struct nic *nic, uint32_t name, uint32_t size)
 		g = &all->group[all->used++];
 	if (!g || size > NIC_MAX_SLOTS)
 		return NULL;
-	*g = (struct nic_group){ .name = name, .size = size, .life = g->life + 1, .place = NIC_PLACE_ANY };
+	*g = (struct nic_group){ .name = name, .size = size, .life = g->life + 1, .place = NIC_PLACE_ANY,
+		.lead = NIC_PLACE_ANY, .leader = NIC_PLACE_ANY };
 	return g;
 }
 

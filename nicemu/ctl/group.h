@@ -28,6 +28,7 @@ struct nic_member {
 	uint32_t bcasts;      /* broadcasts of it that were received, or are waited for */
 	uint32_t current;     /* of them, those that are over */
 	uint32_t parts, told; /* of them taken; and said so */
+	uint32_t ahead;       /* bytes taken of the broadcast that the next command is about */
 };
 
 struct nic_group {
@@ -55,10 +56,13 @@ struct nic_group {
 	uint16_t barrier_context, barrier_doorbell;
 	/* of a board */
 	struct nic_board *board;
+	uint16_t lead;        /* place of the root of the last broadcast, if no barrier was since; NIC_PLACE_ANY */
+	uint16_t leader;      /* of the barrier under way: who leaves it first */
 	uint32_t seen;        /* members up to here have come to the barrier under way */
 	uint32_t bcasts, sent; /* started here; of them, those that are all on the board */
 	uint32_t put, read;   /* parts on the board; of them, those that all have read when that was looked at last */
 	uint32_t sends, recvs; /* bit: call with a broadcast under way */
+	uint32_t buffer[NIC_BOARD_PLACES]; /* of the root that was received from last, a guess */
 	struct nic_member member[NIC_MAX_SLOTS]; /* by place */
 };
 

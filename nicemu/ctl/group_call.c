@@ -245,7 +245,8 @@ int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_
 {
 	if (len > NIC_BCAST_MAX || root >= NIC_MAX_SLOTS || group >= QNIX_GROUP_TAG)
 		return NIC_PARAMETER;
-	if (nic_likely(nic->arch->post->at_once) && nic_group_bcast_now(nic, group, root, (uintptr_t)buf, (uint32_t)len)) {
+	if (nic_likely(nic->arch->post->at_once && has_call(nic, root == nic->me ? 0 : RECV)) &&
+	    nic_group_bcast_now(nic, group, root, (uintptr_t)buf, (uint32_t)len)) {
 		*op = NIC_OP_OVER;
 		return NIC_OK;
 	}

@@ -28,6 +28,11 @@ enum {
 	NIC_BOARDS = 256,      /* of a slot; entries of its Group Table */
 	NIC_BOARD_PLACES = 16, /* a power of two */
 	NIC_BOARD_BRIEF = 48,
+	/* `barrier`: so many times the number of barriers that the member has come to, and: */
+	NIC_BOARD_BARRIER = 4,
+	NIC_BOARD_HERE = 0,
+	NIC_BOARD_LEADS = 1, /* it leaves the last one first, when it has seen all; others need look at nobody else */
+	NIC_BOARD_GONE = 2,  /* it has */
 };
 
 struct nic_board_part {
@@ -40,7 +45,7 @@ struct nic_board_part {
 
 struct nic_board {
 	_Alignas(4096) _Atomic uint32_t life; /* of the Group Table entry; odd: in use */
-	_Atomic uint32_t barrier;             /* barriers that the member has come to */
+	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
 	struct nic_board_part part[NIC_BOARD_PLACES];
 	_Alignas(64) _Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
 };

@@ -20,7 +20,7 @@ enum {
 	PART_SHORT = 4096,     /* bytes of a part of a broadcast of up to ... */
 	PART_SHORT_MAX = 8192,
 	PART_LONG = 8192,
-	AHEAD = 2048,          /* bytes of the next part's buffer that its root gets hold of early */
+	AHEAD = 2048,          /* bytes of a part's buffer that are asked for ahead */
 	MASK = NIC_BOARD_PLACES - 1,
 };
 
@@ -133,29 +133,85 @@ static void leave(struct nic *nic, struct nic_group *g)
 
 /* ---- barrier ---------------------------------------------------------------------------------------------------------------- */
 
+static uint32_t word(const struct nic_group *g, uint32_t state)
+{
+	return g->barriers * NIC_BOARD_BARRIER | state;
+}
+
 /* A member that has left has been there: nobody leaves with a barrier under way. */
-static bool has_come(const struct nic_member *m, uint32_t number)
+static bool has_come(const struct nic_member *m, uint32_t word)
 {
 	uint32_t at = nic_load_acquire(&m->board->barrier); /* G1 */
 
-	return nic_likely((int32_t)(at - number) >= 0) || !is_here(m);
+	return nic_likely((int32_t)(at - word) >= 0) || !is_here(m);
 }
 
-/* Goes on where it stopped the last time. */
-static bool all_there(struct nic_group *g)
+/* From that one on; returns the first that has not come. */
+static uint32_t seen(const struct nic_group *g, uint32_t i)
 {
-	while (g->seen < g->size && (g->seen == g->place || has_come(&g->member[g->seen], g->barriers)))
-		g->seen++;
-	return g->seen == g->size;
+	while (i < g->size && (i == g->place || has_come(&g->member[i], word(g, NIC_BOARD_HERE))))
+		i++;
+	return i;
+}
+
+static bool leads(const struct nic_group *g)
+{
+	return g->leader == g->place;
+}
+
+/*
+ * Is the barrier over for this one?  A leader's word says it to the others, but only its own word says that it leads; otherwise all
+ * boards are looked at, from where that stopped the last time.
+ */
+static bool is_over(const struct nic_group *g, uint32_t *from)
+{
+	if (!leads(g) && g->leader != NIC_PLACE_ANY) {
+		const struct nic_member *m = &g->member[g->leader];
+		int32_t at = (int32_t)(nic_load_acquire(&m->board->barrier) - word(g, NIC_BOARD_HERE)); /* G1 */
+
+		if (nic_likely(is_here(m))) {
+			if (at < NIC_BOARD_HERE || at == NIC_BOARD_LEADS)
+				return false;
+			if (at != NIC_BOARD_HERE)
+				return true;
+		}
+	}
+	*from = seen(g, *from);
+	return *from == g->size;
 }
 
 static bool barrier_look(struct nic *nic, struct nic_group *g)
 {
-	if (!all_there(g))
+	if (!is_over(g, &g->seen))
 		return false;
+	if (leads(g))
+		nic_store_release(&g->board->barrier, word(g, NIC_BOARD_GONE)); /* G1 */
 	wake_all(nic, g);
 	nic_group_barrier_over(nic, g, QNIX_DONE);
 	return true;
+}
+
+/* A barrier behind a broadcast often stands before the next one of the same root. */
+static uint16_t next_leader(const struct nic_group *g)
+{
+#ifdef NIC_ELSEWHERE
+	(void)g;
+	return NIC_PLACE_ANY; /* the processes do not wait for each other, but for this NIC */
+#else
+	return g->lead;
+#endif
+}
+
+static void come(struct nic *nic, struct nic_group *g)
+{
+	g->seen = 0;
+	g->leader = next_leader(g);
+	g->lead = NIC_PLACE_ANY;
+	nic_store_release(&g->board->barrier, word(g, leads(g) ? NIC_BOARD_LEADS : NIC_BOARD_HERE)); /* G1 */
+	if (leads(g) || g->leader == NIC_PLACE_ANY)
+		return;
+	atomic_signal_fence(memory_order_seq_cst); /* B1, as in wake_all: nobody else looks at whether all are there */
+	wake(nic, g->member[g->leader].slot);
 }
 
 static void barrier(struct nic *nic, struct nic_group *g)
@@ -163,8 +219,7 @@ static void barrier(struct nic *nic, struct nic_group *g)
 	uint32_t left = looks(nic);
 
 	nic_trace(nic, BARRIER_1, g->name, g->barriers);
-	g->seen = 0;
-	nic_store_release(&g->board->barrier, g->barriers); /* G1 */
+	come(nic, g);
 	while (left--)
 		if (barrier_look(nic, g))
 			return;
@@ -292,6 +347,7 @@ static void send(struct nic *nic, struct nic_group *g, uint32_t context)
 	uint32_t call = (context - NIC_CALL_FIRST) % NIC_CALLS;
 	int n = 0;
 
+	g->lead = g->place;
 	nic->groups->send[call] = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .seq = ++g->bcasts, .len = c->len };
 	if (nic_likely(put_all(nic, g, call, &n)))
 		return;
@@ -299,12 +355,37 @@ static void send(struct nic *nic, struct nic_group *g, uint32_t context)
 	nic_group_busy(nic, g);
 }
 
-/* One part, which nothing comes before. */
+/* Places and buffers for all parts of it. */
+static bool has_places(struct nic *nic, struct nic_group *g, uint32_t len)
+{
+	uint32_t n = (len + part_size(len) - 1) / part_size(len);
+
+	if (nic_unlikely(g->put + n - g->read > NIC_BOARD_PLACES)) {
+		g->read = read_by_all(g);
+		if (g->put + n - g->read > NIC_BOARD_PLACES)
+			return false;
+	}
+	for (uint32_t i = 0; len > NIC_BOARD_BRIEF && i < n; i++)
+		if (nic_unlikely(!data_of(nic, &g->board->part[(g->put + i) & MASK], len)))
+			return false;
+	return true;
+}
+
+/* One that nothing comes before, and that there is room for. */
 static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
-	if (nic_unlikely(len > part_size(len) || g->sent != g->bcasts) || !put(nic, g, bus, len, 0, len))
+	uint32_t at = 0, n;
+
+	if (nic_unlikely(g->sent != g->bcasts || !has_places(nic, g, len)))
 		return false;
+	do {
+		n = len - at < part_size(len) ? len - at : part_size(len);
+		if (!put(nic, g, bus, len, at, n)) /* cannot be: there are places */
+			return at != 0;
+		at += n;
+	} while (at < len);
 	g->bcasts = ++g->sent;
+	g->lead = g->place;
 	wake_all(nic, g);
 	nic_count(nic, broadcasts, 1);
 	return true;
@@ -403,10 +484,13 @@ static void recv(struct nic *nic, struct nic_group *g, uint32_t context, uint32_
 	const struct qnix_context *c = &nic->slot->qnix.vni.recv[context % QNIX_CONTEXTS];
 	uint32_t call = (context - NIC_CALL_FIRST) % NIC_CALLS, left = looks(nic);
 	struct nic_cast *cast = &nic->groups->recv[call];
+	struct nic_member *m = &g->member[place];
 	int n = 0;
 
+	g->lead = (uint16_t)place;
 	*cast = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .place = (uint16_t)place, .len = c->len,
-		.seq = ++g->member[place].bcasts };
+		.seq = ++m->bcasts, .at = m->ahead, .total = m->ahead ? c->len : 0 };
+	m->ahead = 0;
 	while (left--)
 		if (take_all(nic, g, call, &n))
 			return;
@@ -423,26 +507,71 @@ static bool has_next(const struct nic_member *m)
 	return nic_load_acquire(&m->board->part[m->parts & MASK].seq) == m->parts + 1; /* G2 */
 }
 
-/* One part, which nothing comes before, as `take` would take it; what is not as it should be is left to that. */
-static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+static bool wait_next(const struct nic *nic, const struct nic_member *m)
 {
-	struct nic_member *m = &g->member[place];
-	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
 	uint32_t left = looks(nic);
 
-	if (nic_unlikely(len > part_size(len) || m->current != m->bcasts))
-		return false;
 	while (!has_next(m))
 		if (--left == 0)
 			return false;
-	if (nic_unlikely(p->total != len || p->offset != 0))
+	return true;
+}
+
+/*
+ * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line; and its lines
+ * are asked for all at once.
+ */
+static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
+                                uint32_t len)
+{
+	uint32_t *guess = &g->buffer[m->parts & MASK];
+	const uint8_t *data;
+
+	if (len <= NIC_BOARD_BRIEF)
+		return p->data;
+	if (nic_unlikely(*guess != p->buffer))
+		*guess = p->buffer;
+	data = nic_buffer(nic, *guess - 1);
+	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
+		__builtin_prefetch(data + i);
+	return data;
+}
+
+/* The next part, as `take` would take it; what is not as it should be is left to that. */
+static inline bool take_now(struct nic *nic, struct nic_group *g, struct nic_member *m, uint64_t bus, uint32_t total, uint32_t at,
+                            uint32_t len)
+{
+	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
+
+	if (nic_unlikely(!wait_next(nic, m) || p->total != total || p->offset != at))
 		return false;
-	nic_host_write(nic, bus, len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1), len);
+	nic_host_write(nic, bus + at, part_data(nic, g, m, p, len), len);
 	if (nic_unlikely(!was_here(m)))
 		return false;
 	m->parts++;
+	return true;
+}
+
+/* One that nothing comes before.  If it does not come as a whole, `recv` goes on where this has stopped. */
+static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	uint32_t at = 0, n;
+
+	if (nic_unlikely(m->current != m->bcasts))
+		return false;
+	do {
+		n = len - at < part_size(len) ? len - at : part_size(len);
+		if (nic_unlikely(!take_now(nic, g, m, bus, len, at, n))) {
+			m->ahead = at;
+			return false;
+		}
+		at += n;
+		if (m->parts - m->told >= NIC_BOARD_PLACES / 2 || at == len)
+			acknowledge(nic, g, place, m);
+	} while (at < len);
 	m->current = ++m->bcasts;
-	acknowledge(nic, g, place, m);
+	g->lead = (uint16_t)place;
 	nic_count(nic, broadcasts, 1);
 	return true;
 }
@@ -496,11 +625,9 @@ static bool moves(const struct nic *nic, const struct nic_group *g)
 	if (g->broken)
 		return g->leaving && read_by_all(g) == g->put;
 	if (g->waiting) {
-		uint32_t i = g->seen;
+		uint32_t from = g->seen;
 
-		while (i < g->size && (i == g->place || has_come(&g->member[i], g->barriers)))
-			i++;
-		if (i == g->size)
+		if (is_over(g, &from))
 			return true;
 	}
 	if (g->sends && g->put - g->read < NIC_BOARD_PLACES)
@@ -520,9 +647,10 @@ static void run_out(struct nic *nic, struct nic_group *g)
 		;
 }
 
-/* What it wrote before it died counts. */
+/* What it wrote before it died counts; if it led a barrier, all the others see for themselves. */
 static void lost(struct nic *nic, struct nic_group *g)
 {
+	g->leader = NIC_PLACE_ANY;
 	run_out(nic, g);
 	fail_calls(nic, g);
 }
@@ -533,7 +661,7 @@ static void left(struct nic *nic, struct nic_group *g, uint32_t place)
 	if (!g->complete || g->broken)
 		return;
 	run_out(nic, g);
-	if (g->waiting && !has_come(&g->member[place], g->barriers))
+	if (g->waiting && !has_come(&g->member[place], word(g, NIC_BOARD_HERE)))
 		nic_group_barrier_over(nic, g, QNIX_FAILED);
 	for (uint32_t rest = g->recvs; rest; rest &= rest - 1) {
 		uint32_t call = (uint32_t)__builtin_ctz(rest);

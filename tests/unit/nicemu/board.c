@@ -130,6 +130,115 @@ static void places_are_used_again(void)
 	leave(2);
 }
 
+/* More parts than places: the receiver takes what is there at once, and the rest later. */
+static void in_two_goes(void)
+{
+	enum { LEN = NIC_BOARD_PLACES * 8192 + 5000 };
+	uint32_t first, second;
+
+	join(11, 2);
+	for (uint32_t i = 0; i < LEN; i++)
+		data[0][i] = (uint8_t)(i % 251);
+	for (int k = 0; k < 3; k++) {
+		memset(data[1], GUARD, sizeof(data[1]));
+		first = bcast(0, 0, LEN);
+		CHECK(first != NIC_OP_OVER);
+		second = bcast(1, 0, LEN);
+		CHECK(second != NIC_OP_OVER);
+		CHECK_EQ(over(0, first, NULL), NIC_OK);
+		CHECK_EQ(over(1, second, NULL), NIC_OK);
+		CHECK(memcmp(data[0], data[1], LEN) == 0);
+		CHECK_EQ(data[1][LEN], GUARD);
+	}
+	leave(2);
+}
+
+/* Behind a broadcast the root leaves a barrier first, whoever came last; behind a barrier, whoever came last does. */
+static void root_leaves_first(void)
+{
+	uint32_t op[MANY];
+
+	join(12, MANY);
+	for (int root = 0; root < MANY; root++) {
+		CHECK_EQ(bcast(root, root, 100), NIC_OP_OVER);
+		for (int i = 0; i < MANY; i++)
+			if (i != root)
+				CHECK_EQ(bcast(i, root, 100), NIC_OP_OVER);
+		for (int i = 0; i < MANY; i++) {
+			CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+			CHECK_EQ(op[i] == NIC_OP_OVER, i == root && i + 1 == MANY);
+		}
+		if (root + 1 < MANY)
+			CHECK_EQ(nic_op_test(n[MANY - 1], op[MANY - 1], NULL), NIC_NOT_DONE);
+		CHECK_EQ(over(root, op[root], NULL), NIC_OK);
+		for (int i = 0; i < MANY; i++)
+			if (i != root)
+				CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+		for (int i = 0; i < MANY; i++) {
+			CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+			CHECK_EQ(op[i] == NIC_OP_OVER, i + 1 == MANY);
+		}
+		for (int i = 0; i < MANY; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	}
+	leave(MANY);
+}
+
+/* Members that think differently of who goes first come through all the same. */
+static void no_agreement(void)
+{
+	uint32_t op[MANY], late;
+
+	join(13, MANY);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(bcast(i, i, 10), NIC_OP_OVER);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(bcast(i, 1 - i, 10), NIC_OP_OVER); /* each thinks of the other, and none of itself */
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	for (int i = 2; i < MANY; i++)
+		for (int root = 0; root < 2; root++)
+			CHECK_EQ(bcast(i, root, 10), NIC_OP_OVER);
+	CHECK_EQ(bcast(0, 0, 10), NIC_OP_OVER); /* the others receive it behind the barrier */
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+	CHECK_EQ(over(0, op[0], NULL), NIC_OK);
+	CHECK_EQ(nic_barrier(n[0], group[0], &late), NIC_OK);
+	for (int i = MANY - 1; i > 0; i--)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	for (int i = 1; i < MANY; i++) {
+		CHECK_EQ(bcast(i, 0, 10), NIC_OP_OVER);
+		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+	}
+	CHECK_EQ(over(0, late, NULL), NIC_OK);
+	for (int i = 1; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	leave(MANY);
+}
+
+/* A leader that has gone first, and then left the group, whose board is another group's. */
+static void leader_left(void)
+{
+	struct nic_group_args args = { .name = 15, .size = 1, .place = 0, .slot = &slot[0] };
+	uint32_t op, late;
+
+	join(14, 2);
+	bcast(0, 0, 10);
+	bcast(1, 0, 10);
+	CHECK_EQ(nic_barrier(n[1], group[1], &late), NIC_OK);
+	CHECK_EQ(nic_barrier(n[0], group[0], &op), NIC_OK);
+	CHECK_EQ(op, NIC_OP_OVER);
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	CHECK_EQ(nic_group_join(n[0], &args, &op), NIC_OK);
+	CHECK_EQ(over(0, op, &group[0]), NIC_OK);
+	CHECK_EQ(nic_barrier(n[0], group[0], &op), NIC_OK);
+	CHECK_EQ(op, NIC_OP_OVER);
+	CHECK_EQ(over(1, late, NULL), NIC_OK);
+	leave(2);
+}
+
 /* Who has left has come to every barrier, also when others look late and its board is another group's. */
 static void left_has_come(void)
 {
@@ -171,7 +280,6 @@ static void left_is_read(void)
 	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
 }
 
-/* Nothing is written past the room, the receive fails, and the next broadcast is none the worse. */
 /* All that the root put on its board before it left is received, though the receives do not stand in the order of their calls. */
 static void left_is_taken_in_order(void)
 {
@@ -195,6 +303,7 @@ static void left_is_taken_in_order(void)
 	poll_all();
 }
 
+/* Nothing is written past the room, the receive fails, and the next broadcast is none the worse. */
 static void lengths_differ(void)
 {
 	static const uint32_t sent[] = { 100, 10, 20000, 10, 60000 }, room[] = { 10, 100, 10, 20000, 40000 };
@@ -312,6 +421,17 @@ static void no_sleep_over_news(void)
 	bcast(1, 1, 1);
 	CHECK(!nic_wait_doze(n[0], &wait, 1000));
 	CHECK_EQ(over(0, first, NULL), NIC_OK);
+	CHECK_EQ(nic_barrier(n[1], group[1], &second), NIC_OK); /* which it leads: */
+	CHECK(nic_wait_doze(n[1], &wait, 1000));
+	nic_wait_rest(&wait);
+	CHECK_EQ(nic_barrier(n[0], group[0], &first), NIC_OK);
+	CHECK(nic_wait_doze(n[0], &wait, 1000));
+	nic_wait_rest(&wait);
+	CHECK(!nic_wait_doze(n[1], &wait, 1000));
+	nic_poll(n[1]);
+	CHECK_EQ(nic_op_test(n[1], second, NULL), NIC_OK);
+	CHECK(!nic_wait_doze(n[0], &wait, 1000));
+	CHECK_EQ(over(0, first, NULL), NIC_OK);
 	leave(2);
 }
 
@@ -323,6 +443,10 @@ int main(void)
 		open_one(i);
 	CASE(over_at_once);
 	CASE(places_are_used_again);
+	CASE(in_two_goes);
+	CASE(root_leaves_first);
+	CASE(no_agreement);
+	CASE(leader_left);
 	CASE(left_has_come);
 	CASE(left_is_read);
 	CASE(left_is_taken_in_order);
