@@ -213,13 +213,13 @@ static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 	}
 }
 
-/* What stayed with the places of its boards. */
+/* What stayed with its boards. */
 static void recover_boards(struct nic *nic, struct nic_slot *slot)
 {
 	for (uint32_t i = 0; i < NIC_BOARDS; i++)
 		/* Relaxed: card lock */
 		for (uint32_t k = 0; nic_load_relaxed(&slot->boards[i / 64]) >> (i % 64) & 1 && k < NIC_BOARD_PLACES; k++) {
-			uint32_t buffer = slot->board[i].part[k].buffer;
+			uint32_t buffer = slot->board[i].buffer[k];
 
 			if (buffer)
 				pool_put(&nic->map->pool, buffer - 1);

@@ -12,8 +12,8 @@
  *        acquire and `life` behind it: is that still the one it knows, then the word was this group's.
  *
  * The root of a broadcast puts parts on its places in turn, as messages on a link.  A part of up to NIC_BOARD_BRIEF bytes lies in
- * its place; a longer one in the place's buffer, which stays with it as long as the group lives.  `taken` is looked at when the
- * places are used up: one acknowledgement serves as many parts as there are places.
+ * its place; a longer one in a buffer of the board's, which stay with it as long as the group lives.  `taken` is looked at when
+ * places or buffers are used up: one acknowledgement serves many parts.
  */
 #ifndef NIC_MEM_BOARD_H
 #define NIC_MEM_BOARD_H
@@ -39,7 +39,7 @@ struct nic_board_part {
 	_Alignas(64) _Atomic uint32_t seq; /* number of the part, from 1 on */
 	uint32_t total;  /* bytes of the broadcast */
 	uint32_t offset; /* of this part in it */
-	uint32_t buffer; /* + 1, of the pool; 0: the place has none */
+	uint32_t buffer; /* where its data is: + 1, of the pool */
 	uint8_t data[NIC_BOARD_BRIEF];
 };
 
@@ -48,6 +48,7 @@ struct nic_board {
 	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
 	struct nic_board_part part[NIC_BOARD_PLACES];
 	_Alignas(64) _Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
+	_Alignas(64) uint32_t buffer[NIC_BOARD_PLACES]; /* + 1, of the pool; 0: not taken yet; own, read after death */
 };
 _Static_assert(sizeof(struct nic_board_part) == 64, "one line");
 _Static_assert(sizeof(struct nic_board) == 4096, "one page");

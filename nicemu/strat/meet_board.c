@@ -20,7 +20,9 @@ enum {
 	PART_SHORT = 4096,     /* bytes of a part of a broadcast of up to ... */
 	PART_SHORT_MAX = 8192,
 	PART_LONG = 8192,
+	BUFFERS_FEW = 8,       /* for broadcasts that need no more: they stay in the cache */
 	AHEAD = 2048,          /* bytes of a part's buffer that are asked for ahead */
+	TELL = 4,              /* parts that are acknowledged together */
 	MASK = NIC_BOARD_PLACES - 1,
 };
 
@@ -92,13 +94,13 @@ static void ready(struct nic *nic, struct nic_group *g)
 	}
 }
 
-/* The owner may have its buffers back: it has left, or all have read them.  A place is empty before its buffer has another owner. */
+/* The owner may have its buffers back: it has left, or all have read them.  Its board names none that has another owner. */
 static void give_buffers(struct nic *nic, struct nic_board *board)
 {
 	for (uint32_t i = 0; i < NIC_BOARD_PLACES; i++) {
-		uint32_t buffer = board->part[i].buffer;
+		uint32_t buffer = board->buffer[i];
 
-		board->part[i].buffer = 0;
+		board->buffer[i] = 0;
 		nic_store_order();
 		if (buffer)
 			nic_buffer_give(nic, buffer - 1);
@@ -251,60 +253,85 @@ static uint32_t read_by_all(const struct nic_group *g)
 	return n;
 }
 
-static bool has_place(struct nic_group *g)
+/* For so many more parts. */
+static bool has_places(struct nic_group *g, uint32_t n)
 {
-	if (nic_likely(g->put - g->read < NIC_BOARD_PLACES))
+	if (nic_likely(g->put + n - g->read <= NIC_BOARD_PLACES))
 		return true;
 	g->read = read_by_all(g);
-	return g->put - g->read < NIC_BOARD_PLACES;
+	return g->put + n - g->read <= NIC_BOARD_PLACES;
 }
 
-/* Where the data of a part goes; NULL: there is no buffer now. */
-static uint8_t *data_of(struct nic *nic, struct nic_board_part *p, uint32_t len)
+/* Which buffer is that of the part that comes after so many. */
+static uint32_t buffer_of(uint32_t before, uint32_t total)
 {
-	uint32_t buffer;
+	return before & (total > PART_SHORT_MAX && total <= BUFFERS_FEW * PART_LONG ? BUFFERS_FEW - 1 : MASK);
+}
 
-	if (len <= NIC_BOARD_BRIEF)
-		return p->data;
-	if (nic_unlikely(!p->buffer)) {
-		if (!nic_buffer_take(nic, &buffer))
-			return NULL;
-		p->buffer = buffer + 1;
+/* Has everybody read, by that number, what was put there last? */
+static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
+{
+	return g->used[buffer] - read - 1 >= g->put - read;
+}
+
+/* May that buffer be written?  False: not now. */
+static bool has_buffer(struct nic *nic, struct nic_group *g, uint32_t i)
+{
+	uint32_t taken;
+
+	if (nic_unlikely(!is_read(g, i, g->read))) {
+		g->read = read_by_all(g);
+		if (!is_read(g, i, g->read))
+			return false;
 	}
-	return nic_buffer(nic, p->buffer - 1);
+	if (nic_likely(g->board->buffer[i]))
+		return true;
+	if (!nic_buffer_take(nic, &taken))
+		return false;
+	g->board->buffer[i] = taken + 1;
+	return true;
 }
 
 /*
- * The next place, and what the next part of such a length would need of its buffer: receivers have read them a round ago, and the
+ * The next place, and what the next part of such a length would need of its buffer: receivers have read them some parts ago, and the
  * root would have to get each line back before it can publish what it writes there.
  */
-static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t len)
+static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t len)
 {
-	const struct nic_board_part *p = &g->board->part[g->put & MASK];
+	uint32_t buffer;
 
-	nic_prefetch_write(p);
-	if (len <= NIC_BOARD_BRIEF || !p->buffer)
+	nic_prefetch_write(&g->board->part[g->put & MASK]);
+	if (len <= NIC_BOARD_BRIEF)
+		return;
+	buffer = g->board->buffer[buffer_of(g->put, total)];
+	if (!buffer)
 		return;
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
-		nic_prefetch_write(nic_buffer(nic, p->buffer - 1) + i);
+		nic_prefetch_write(nic_buffer(nic, buffer - 1) + i);
 }
 
 /* Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now. */
 static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t total, uint32_t offset, uint32_t len)
 {
 	struct nic_board_part *p = &g->board->part[g->put & MASK];
-	uint8_t *to;
+	uint32_t i;
 
-	if (!has_place(g))
+	if (!has_places(g, 1))
 		return false;
-	to = data_of(nic, p, len);
-	if (nic_unlikely(!to))
-		return false;
-	nic_host_read(nic, to, bus + offset, len);
+	if (len <= NIC_BOARD_BRIEF) {
+		nic_host_read(nic, p->data, bus + offset, len);
+	} else {
+		i = buffer_of(g->put, total);
+		if (nic_unlikely(!has_buffer(nic, g, i)))
+			return false;
+		p->buffer = g->board->buffer[i];
+		g->used[i] = g->put + 1;
+		nic_host_read(nic, nic_buffer(nic, p->buffer - 1), bus + offset, len);
+	}
 	p->total = total;
 	p->offset = offset;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
-	prepare(nic, g, len);
+	prepare(nic, g, total, len);
 	return true;
 }
 
@@ -356,17 +383,14 @@ static void send(struct nic *nic, struct nic_group *g, uint32_t context)
 }
 
 /* Places and buffers for all parts of it. */
-static bool has_places(struct nic *nic, struct nic_group *g, uint32_t len)
+static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 {
 	uint32_t n = (len + part_size(len) - 1) / part_size(len);
 
-	if (nic_unlikely(g->put + n - g->read > NIC_BOARD_PLACES)) {
-		g->read = read_by_all(g);
-		if (g->put + n - g->read > NIC_BOARD_PLACES)
-			return false;
-	}
+	if (nic_unlikely(!has_places(g, n)))
+		return false;
 	for (uint32_t i = 0; len > NIC_BOARD_BRIEF && i < n; i++)
-		if (nic_unlikely(!data_of(nic, &g->board->part[(g->put + i) & MASK], len)))
+		if (nic_unlikely(!has_buffer(nic, g, buffer_of(g->put + i, len))))
 			return false;
 	return true;
 }
@@ -376,11 +400,11 @@ static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_
 {
 	uint32_t at = 0, n;
 
-	if (nic_unlikely(g->sent != g->bcasts || !has_places(nic, g, len)))
+	if (nic_unlikely(g->sent != g->bcasts || !has_room(nic, g, len)))
 		return false;
 	do {
 		n = len - at < part_size(len) ? len - at : part_size(len);
-		if (!put(nic, g, bus, len, at, n)) /* cannot be: there are places */
+		if (!put(nic, g, bus, len, at, n)) /* cannot be: there is room */
 			return at != 0;
 		at += n;
 	} while (at < len);
@@ -464,7 +488,7 @@ static bool take_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n
 		return false;
 	while (!through && take(nic, g, call, cast)) {
 		through = cast->at == cast->total;
-		if (m->parts - m->told >= NIC_BOARD_PLACES / 2)
+		if (m->parts - m->told >= TELL)
 			acknowledge(nic, g, cast->place, m);
 		++*n;
 	}
@@ -567,7 +591,7 @@ static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint6
 			return false;
 		}
 		at += n;
-		if (m->parts - m->told >= NIC_BOARD_PLACES / 2 || at == len)
+		if (m->parts - m->told >= TELL || at == len)
 			acknowledge(nic, g, place, m);
 	} while (at < len);
 	m->current = ++m->bcasts;
@@ -618,6 +642,20 @@ static bool has_part(const struct nic_group *g, const struct nic_cast *cast)
 	return cast->seq == m->current + 1 && has_next(m);
 }
 
+/* For the next part of the broadcast whose turn it is, when it is seen what has been read. */
+static bool has_room_soon(const struct nic *nic, const struct nic_group *g)
+{
+	uint32_t read = read_by_all(g);
+
+	for (uint32_t left = g->sends; left; left &= left - 1) {
+		const struct nic_cast *cast = &nic->groups->send[__builtin_ctz(left)];
+
+		if (cast->seq == g->sent + 1)
+			return g->put - read < NIC_BOARD_PLACES && is_read(g, buffer_of(g->put, cast->len), read);
+	}
+	return false;
+}
+
 static bool moves(const struct nic *nic, const struct nic_group *g)
 {
 	if (!g->complete)
@@ -630,9 +668,7 @@ static bool moves(const struct nic *nic, const struct nic_group *g)
 		if (is_over(g, &from))
 			return true;
 	}
-	if (g->sends && g->put - g->read < NIC_BOARD_PLACES)
-		return true;
-	if (g->sends && read_by_all(g) != g->read)
+	if (g->sends && has_room_soon(nic, g))
 		return true;
 	for (uint32_t left = g->recvs; left; left &= left - 1)
 		if (has_part(g, &nic->groups->recv[__builtin_ctz(left)]))
