@@ -4,7 +4,8 @@
  * its NIC's Group Table; its NIC writes it, the NICs of the other members look at it.  Nobody writes into another's.
  *
  * Order:
- *   [G1] `barrier` moves on with release when everything before that barrier is done; the acquire of who looks pairs with it.
+ *   [G1] `barrier` moves on with release when everything before that barrier is done; the acquire of who looks pairs with it.  So it
+ *        does when a leader, which has seen all others there, goes on.
  *   [G2] a part's data, then its `seq` with release; the acquire of the receiver pairs with it.
  *   [G3] parts have been read, then `taken` moves on with release; the root's acquire pairs with it, and makes writing on their
  *        places safe.

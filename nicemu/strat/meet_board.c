@@ -1,11 +1,11 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every member of a group has a board in the card that all members look at (mem/board.h).  A barrier is a number that each writes
- * on its own board; it is over for who has seen it on all others.  A broadcast is parts on the root's board: one copy in, one
- * copy out at each receiver, and up to NIC_BOARD_PLACES parts under way.
+ * on its own board; it is over for who has seen it on all others, or, behind a broadcast, that its root has gone on.  A broadcast
+ * is parts on the root's board: one copy in, one copy out at each receiver, and up to NIC_BOARD_PLACES parts under way.
  *
- * Nothing here rings for each step: who sees a barrier complete wakes those that still sleep, and somebody who is awake does,
- * since a sleeper looks at the boards once more behind its fence (engine/wait.c); so does who puts a part on its board, and who
+ * Nothing here rings for each step: who sees a barrier complete wakes those that still sleep, and somebody who is awake does (who
+ * looks at a leader's board alone, wakes that), since a sleeper looks at the boards once more behind its fence (engine/wait.c); so does who puts a part on its board, and who
  * takes one that its root may wait for.
  *
  * Boards are foreign memory: numbers are copied once and checked; a buffer's index is masked; and what a receiver has copied
