@@ -48,6 +48,7 @@ nicemu_sources = \
 	nicemu/ctl/qnix_sys.c \
 	nicemu/ctl/qnix_tx.c \
 	nicemu/ctl/rdma.c \
+	nicemu/ctl/rdma_serve.c \
 	nicemu/ctl/rx.c \
 	nicemu/ctl/sysmsg.c \
 	nicemu/ctl/tx.c \

@@ -1,7 +1,7 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control program: remote memory.  RDMA descriptors of a send queue, which tx.c hands over one by one, and what the NIC at
- * the other end does for them.
+ * Control program: remote memory.  RDMA descriptors of a send queue, which tx.c hands over one by one.  What the NIC at the other
+ * end does for them is rdma_serve.c.
  *
  * There are three ways, and `how` chooses:
  *   alone   this NIC copies everything, in one step, while the descriptor is posted (cross-memory attach);
@@ -31,10 +31,7 @@ enum {
 	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
 	PUT_DOUBT = 63,     /* writes done alone at most before the peer is asked again */
-	WINDOW = 48,        /* packets of a stream on the link at once: more would fall out of the caches */
-	MUTUAL = 128,       /* so many requests after one of the peer.s, it counts as busy as this side */
-	PARTS_PASS = 16,    /* of streams to one peer, per pass */
-	PART_MIN = 2048, PART_MAX = 8192,
+	PART_MIN = 2048,
 	PUT_PARTS = 4,      /* packets of a write at most */
 	PAGE = 4096,
 };
@@ -60,40 +57,6 @@ static unsigned pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const stru
 		len -= part;
 	}
 	return n;
-}
-
-/* ---- packets ----------------------------------------------------------------------------------------------------- */
-
-static void head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op op, uint32_t len_flags, uint32_t imm)
-{
-	p->op = op;
-	p->gen = ctx->peer_gen;
-	p->vi = ctx->peer_vi;
-	p->len_flags = len_flags;
-	p->imm = imm;
-}
-
-static void publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
-{
-	nic_count(nic, packets_sent, 1);
-	nic_link_publish(link, p, 1);
-}
-
-/* Room for one data packet, by leave of the flow strategy. */
-static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
-{
-	struct nic_packet *p = NULL;
-
-	if (!nic->arch->flow->may_send || nic->arch->flow->may_send(nic, ctx, link))
-		p = nic_link_reserve(link, NIC_RING_RESERVE);
-	if (nic_unlikely(!p))
-		nic_count(nic, link_full, 1);
-	return p;
-}
-
-static uint32_t message_flags(const struct nic_vi_ctx *ctx, const struct work *w)
-{
-	return (w->control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0) | (ctx->reliability == NIC_RELIABLE_RECEPTION ? NIC_PF_ACK : 0);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
@@ -127,13 +90,13 @@ static uint32_t part_of(uint32_t total)
 {
 	uint32_t part = ((total + 3) / 4 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1); /* of four at most, while it may be longer */
 
-	return part < PART_MIN ? PART_MIN : part > PART_MAX ? PART_MAX : part;
+	return part < PART_MIN ? PART_MIN : part > NIC_RDMA_PART_MAX ? NIC_RDMA_PART_MAX : part;
 }
 
 /* The same, by what is under way just now. */
 static uint32_t part_now(const struct nic_link *link, const struct work *w)
 {
-	return link->ask_head == link->ask_tail ? part_of(w->total) : PART_MAX;
+	return link->ask_head == link->ask_tail ? part_of(w->total) : NIC_RDMA_PART_MAX;
 }
 
 /* Where the second half begins: on a page of this process, so that two copies never meet in one; 0: too short for that. */
@@ -151,12 +114,6 @@ static bool absent(struct nic_link *link)
 		return false;
 	link->absent = nic_load_relaxed(&link->asked->seen) == link->absent_seen; /* a hint: any recent value will do */
 	return link->absent;
-}
-
-static bool peer_pulls(const struct nic *nic, const struct nic_link *link)
-{
-	/* Acquire: pairs with the peer's setting of the bit; it never goes back while the link is up. */
-	return nic_load_acquire(&link->slot->pulls[nic->me / 64]) >> (nic->me % 64) & 1;
 }
 
 enum how { ALONE, HALVES, STREAM };
@@ -183,7 +140,7 @@ static uint32_t put_limit(struct nic_link *link, const struct work *w)
 		link->put_alone--;
 		return 0;
 	}
-	return w->control & NIC_CTL_IMMEDIATE ? 0 : link->put_max < PUT_PARTS * PART_MAX ? link->put_max : PUT_PARTS * PART_MAX;
+	return w->control & NIC_CTL_IMMEDIATE ? 0 : link->put_max < PUT_PARTS * NIC_RDMA_PART_MAX ? link->put_max : PUT_PARTS * NIC_RDMA_PART_MAX;
 }
 
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
@@ -199,7 +156,7 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return ALONE;
 	if (w->total && w->total <= packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && peer_pulls(nic, link))
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link))
 		return HALVES;
 	return ALONE;
 }
@@ -233,7 +190,7 @@ static bool ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_
 	struct nic_packet *p;
 	struct nic_ask *a;
 
-	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || !(p = room(nic, ctx, link)))
+	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || !(p = nic_tx_room(nic, ctx, link)))
 		return false;
 	a = open_ask(nic, vi, link, e, w, op, from);
 	p->ask.addr = w->desc->seg[0].addr + from;
@@ -242,8 +199,8 @@ static bool ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_
 	p->ask.peer = op == NIC_OP_READ_REQ ? 0 : w->seg[0].addr + from;
 	p->ask.part = a->part;
 	p->ask.pad = 0;
-	head(p, ctx, op, w->total - from, 0);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, op, w->total - from, 0);
+	nic_tx_publish(nic, link, p);
 	return true;
 }
 
@@ -357,10 +314,10 @@ static nic_noinline enum step rdma_refused(struct nic *nic, const struct nic_vi_
 static enum step write_imm(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w,
                            struct nic_packet *p, uint32_t ack)
 {
-	uint32_t flags = message_flags(ctx, w) | ack;
+	uint32_t flags = nic_tx_flags(ctx, w) | ack;
 
-	head(p, ctx, NIC_OP_WRITE_IMM, w->total | flags, w->desc->imm);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, NIC_OP_WRITE_IMM, w->total | flags, w->desc->imm);
+	nic_tx_publish(nic, link, p);
 	e->done = w->total;
 	return flags & NIC_PF_ACK ? STEP_WAIT : STEP_DONE;
 }
@@ -380,7 +337,7 @@ static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_c
 		step = nic_tx_parts(nic, ctx, link, e, w, NIC_OP_WRITE_BUF, imm ? 0 : ack);
 	if (step != STEP_DONE || !imm)
 		return step;
-	p = room(nic, ctx, link);
+	p = nic_tx_room(nic, ctx, link);
 	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
 }
 
@@ -422,8 +379,8 @@ static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_li
 	p->put.addr = w->desc->seg[0].addr + from;
 	p->put.claim = a->id;
 	p->put.part = part;
-	head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
+	nic_tx_publish(nic, link, p);
 }
 
 /* A write in packets: the peer's NIC puts them in place. */
@@ -434,7 +391,7 @@ static nic_noinline enum step put(struct nic *nic, uint32_t vi, struct nic_link 
 	bool inside = w->total <= NIC_PUT_SHORT;
 	struct nic_ask *a;
 
-	if (!room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || (!inside && !take_buffers(nic, index, n)))
+	if (!nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || (!inside && !take_buffers(nic, index, n)))
 		return STEP_AGAIN;
 	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
 	for (uint32_t i = 0; i < n; i++)
@@ -495,7 +452,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (way == HALVES)
 		return halves(nic, vi, link, e, w);
 	if (w->control & NIC_CTL_IMMEDIATE) {
-		p = room(nic, ctx, link);
+		p = nic_tx_room(nic, ctx, link);
 		if (!p)
 			return STEP_AGAIN;
 	}
@@ -733,149 +690,7 @@ void nic_rdma_revoke(struct nic *nic, uint32_t vi)
 	}
 }
 
-/* ---- what the peer asks for -------------------------------------------------------------------------------------- */
-
-/* Puts a part of a write in place, where the table of this slot allows it. */
-nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len)
-{
-	uint64_t addr = p->buf.addr;
-
-	if (!nic_remote_check(nic->slot, vi, addr, len, p->buf.handle, NIC_MEM_RDMA_WRITE)) {
-		nic_count(nic, protection_errors, 1);
-		return false;
-	}
-	nic_host_write(nic, addr, nic_buffer(nic, index), len);
-	return true;
-}
-
-/* A part of a write whose claim is still open: into place. */
-void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len)
-{
-	uint32_t id = p->put.claim, handle = p->put.handle;
-	struct nic_claim *claim = &link->asking->claim[id % NIC_CLAIMS];
-	uint64_t addr = p->put.addr;
-
-	if (nic_likely(nic_claim_take_placing(claim, id, p->put.part))) {
-		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
-			nic_host_write_polled(nic, addr, data, len);
-			nic_claim_placed(claim);
-			nic_count(nic, bytes_helped, len);
-		} else {
-			nic_claim_tell(claim, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
-		}
-	}
-	nic_store_release(&link->asking->seen, id); /* pairs with take_back */
-}
-
-nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len)
-{
-	struct nic_favour f = { .addr = p->ask.addr, .peer = p->ask.peer, .id = p->ask.claim, .handle = p->ask.handle, .len = len,
-		.part = p->ask.part, .vi = vi, .gen = p->gen, .op = p->op };
-
-	if (link->favour_tail - link->favour_head == NIC_CLAIMS || !len || !f.part || f.part > PART_MAX) {
-		nic_count(nic, bad_packets, 1);
-		return;
-	}
-	/* The right to it is looked at when it is served, part by part. */
-	link->favour[link->favour_tail++ % NIC_CLAIMS] = f;
-	link->mutual = MUTUAL;
-	nic->nshared++;
-}
-
-/* Tells that the request was looked at: after the claim was taken, or found closed. */
-static void seen(const struct nic_link *link, const struct nic_favour *f)
-{
-	nic_store_release(&link->asking->seen, f->id); /* pairs with take_back */
-}
-
-static void served(struct nic *nic, struct nic_link *link)
-{
-	seen(link, &link->favour[link->favour_head % NIC_CLAIMS]);
-	link->favour_head++;
-	nic->nshared--;
-}
-
-static bool still_asked(const struct nic *nic, const struct nic_link *link, const struct nic_favour *f)
-{
-	const struct nic_vi_ctx *ctx = nic_vi(nic, f->vi);
-
-	return nic_vi_state(ctx) == NIC_VI_CONNECTED && ctx->gen == f->gen && ctx->peer_slot == link->peer;
-}
-
-/* The half, from process to process. */
-static nic_noinline void serve_half(struct nic *nic, struct nic_link *link, const struct nic_favour *f)
-{
-	struct nic_claim *claim = &link->asking->claim[f->id % NIC_CLAIMS];
-	struct iovec local = { nic_host(f->addr), f->len };
-	bool read = f->op == NIC_OP_READ_HALF, done;
-
-	if (!nic_claim_take(claim, f->id, 0)) /* taken back */
-		return;
-	done = link->cma && nic_remote_check(nic->slot, f->vi, f->addr, f->len, f->handle, read ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE) &&
-	       (read ? nic_dma_write(nic, link, &local, 1, f->peer, f->len) : nic_dma_read(nic, link, &local, 1, f->peer, f->len)) == NIC_DMA_OK;
-	nic_claim_tell(claim, done ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
-	nic_count(nic, bytes_helped, done ? f->len : 0);
-}
-
-static void put_part(struct nic *nic, struct nic_link *link, struct nic_packet *p, const struct nic_favour *f, uint32_t index, uint32_t len_flags,
-                     uint32_t error)
-{
-	p->buf.buffer = index;
-	p->buf.handle = f->id;
-	p->buf.addr = (uint64_t)f->parts * f->part;
-	head(p, nic_vi(nic, f->vi), NIC_OP_READ_BUF, len_flags, error);
-	publish(nic, link, p);
-}
-
-/* The next part of the stream.  0: no room. */
-static int serve_part(struct nic *nic, struct nic_link *link, struct nic_favour *f)
-{
-	uint32_t from = f->parts * f->part, len = f->len - from < f->part ? f->len - from : f->part, index;
-	struct nic_packet *p = room(nic, nic_vi(nic, f->vi), link);
-
-	if (!p || !nic_link_reserve(link, NIC_RING_CELLS - WINDOW) || !nic_buffer_take(nic, &index))
-		return 0;
-	if (!nic_claim_take(&link->asking->claim[f->id % NIC_CLAIMS], f->id, f->parts)) { /* taken back */
-		nic_buffer_give(nic, index);
-		served(nic, link);
-		return 1;
-	}
-	if (!nic_remote_check(nic->slot, f->vi, f->addr + from, len, f->handle, NIC_MEM_RDMA_READ)) { /* deregistered meanwhile */
-		nic_buffer_give(nic, index);
-		put_part(nic, link, p, f, UINT32_MAX, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
-		served(nic, link);
-		return 1;
-	}
-	nic_host_read(nic, nic_buffer(nic, index), f->addr + from, len);
-	put_part(nic, link, p, f, index, len | (from + len < f->len ? NIC_PF_MORE : 0), 0);
-	link->balance--;
-	f->parts++;
-	nic_count(nic, bytes_read_buffer, len);
-	if (from + len == f->len)
-		served(nic, link);
-	return 1;
-}
-
-static int serve(struct nic *nic, struct nic_link *link)
-{
-	int n = 0;
-
-	while (link->favour_head != link->favour_tail && n < PARTS_PASS) {
-		struct nic_favour *f = &link->favour[link->favour_head % NIC_CLAIMS];
-
-		if (!still_asked(nic, link, f)) {
-			nic_count(nic, stale_packets, 1);
-			served(nic, link);
-		} else if (f->op != NIC_OP_READ_REQ) {
-			serve_half(nic, link, f);
-			served(nic, link);
-		} else if (!serve_part(nic, link, f)) {
-			break;
-		}
-		n++;
-	}
-	return n;
-}
+/* ---- passes ------------------------------------------------------------------------------------------------------ */
 
 int nic_rdma_run(struct nic *nic)
 {
@@ -885,14 +700,9 @@ int nic_rdma_run(struct nic *nic)
 		struct nic_link *link = nic->active[i];
 
 		if (link->favour_head != link->favour_tail)
-			n += serve(nic, link);
+			n += nic_rdma_serve(nic, link);
 		if (link->ask_head != link->ask_tail)
 			n += run_asked(nic, link);
 	}
 	return n;
-}
-
-void nic_rdma_forget(struct nic *nic, const struct nic_link *link)
-{
-	nic->nshared -= link->favour_tail - link->favour_head;
 }

@@ -124,48 +124,11 @@ nic_cold enum step nic_tx_refuse(struct nic *nic, struct nic_txe *e, uint32_t er
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
-static inline void head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op op, uint32_t len_flags, uint32_t imm)
-{
-	p->op = op;
-	p->gen = ctx->peer_gen;
-	p->vi = ctx->peer_vi;
-	p->len_flags = len_flags;
-	p->imm = imm;
-}
-
 static void put_buffer(struct nic_packet *p, uint32_t index, uint32_t offset)
 {
 	p->buf.buffer = index;
 	p->buf.handle = 0;
 	p->buf.addr = offset;
-}
-
-static inline void publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
-{
-	nic_count(nic, packets_sent, 1);
-	nic_link_publish(link, p, 1);
-}
-
-/* Room for one data packet of so many cells, by leave of the flow strategy. */
-static inline struct nic_packet *room_for(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t cells)
-{
-	struct nic_packet *p = NULL;
-
-	if (!nic->arch->flow->may_send || nic->arch->flow->may_send(nic, ctx, link))
-		p = nic_link_reserve(link, NIC_RING_RESERVE + cells - 1);
-	if (nic_unlikely(!p))
-		nic_count(nic, link_full, 1);
-	return p;
-}
-
-static inline struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
-{
-	return room_for(nic, ctx, link, 1);
-}
-
-static uint32_t message_flags(const struct nic_vi_ctx *ctx, const struct work *w)
-{
-	return (w->control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0) | (ctx->reliability == NIC_RELIABLE_RECEPTION ? NIC_PF_ACK : 0);
 }
 
 static enum step finish(struct nic_txe *e, const struct work *w, uint32_t flags)
@@ -219,8 +182,8 @@ static inline void fill(struct filling *f, const void *data, uint32_t len)
 
 static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
-	uint32_t flags = message_flags(ctx, w), cells = nic_packet_cells(w->total);
-	struct nic_packet *p = room_for(nic, ctx, link, cells);
+	uint32_t flags = nic_tx_flags(ctx, w), cells = nic_packet_cells(w->total);
+	struct nic_packet *p = nic_tx_room_for(nic, ctx, link, cells);
 	uint8_t copy[NIC_PAYLOAD_MAX];
 	struct filling f;
 
@@ -234,7 +197,7 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 		fill(&f, nic_host_view(nic, (uintptr_t)from, w->seg[i].length, copy), w->seg[i].length);
 	}
-	head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
+	nic_tx_head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
 	nic_count(nic, packets_sent, 1);
 	nic_link_publish(link, p, cells);
 	nic_count(nic, bytes_inline, w->total);
@@ -245,14 +208,14 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 static enum step send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	uint64_t off = w->seg[0].addr - nic_host_pool(nic);
-	uint32_t flags = message_flags(ctx, w);
-	struct nic_packet *p = room(nic, ctx, link);
+	uint32_t flags = nic_tx_flags(ctx, w);
+	struct nic_packet *p = nic_tx_room(nic, ctx, link);
 
 	if (nic_unlikely(!p))
 		return STEP_AGAIN;
 	put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
-	head(p, ctx, NIC_OP_SEND_BUF, w->total | flags, w->desc->imm);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, w->total | flags, w->desc->imm);
+	nic_tx_publish(nic, link, p);
 	link->balance--;
 	e->flags |= NIC_TXE_GIVEN;
 	nic_count(nic, bytes_given, w->total);
@@ -264,7 +227,7 @@ static enum step send_part(struct nic *nic, const struct nic_vi_ctx *ctx, struct
                            enum nic_op op, uint32_t flags)
 {
 	uint32_t left = w->total - e->done, len = left < NIC_BUFFER_SIZE ? left : NIC_BUFFER_SIZE, index;
-	struct nic_packet *p = room(nic, ctx, link);
+	struct nic_packet *p = nic_tx_room(nic, ctx, link);
 
 	if (!p || !nic_buffer_take(nic, &index))
 		return STEP_AGAIN;
@@ -277,8 +240,8 @@ static enum step send_part(struct nic *nic, const struct nic_vi_ctx *ctx, struct
 	p->buf.addr = op == NIC_OP_WRITE_BUF ? w->desc->seg[0].addr + e->done : 0;
 	if (len < left)
 		flags = (flags & ~NIC_PF_ACK) | NIC_PF_MORE;
-	head(p, ctx, op, len | flags, w->desc->imm);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, op, len | flags, w->desc->imm);
+	nic_tx_publish(nic, link, p);
 	link->balance--;
 	e->done += len;
 	return len < left ? STEP_AGAIN : flags & NIC_PF_ACK ? STEP_WAIT : STEP_DONE;
@@ -304,7 +267,7 @@ nic_noinline enum step nic_tx_parts(struct nic *nic, const struct nic_vi_ctx *ct
 /* The payload stays; the receiver's NIC copies it and acknowledges. */
 static nic_noinline enum step send_pull(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
-	struct nic_packet *p = room(nic, ctx, link);
+	struct nic_packet *p = nic_tx_room(nic, ctx, link);
 
 	if (!p)
 		return STEP_AGAIN;
@@ -316,8 +279,8 @@ static nic_noinline enum step send_pull(struct nic *nic, const struct nic_vi_ctx
 		p->pull.run[i].addr = w->seg[i].addr;
 		p->pull.run[i].len = w->seg[i].length;
 	}
-	head(p, ctx, NIC_OP_SEND_PULL, w->total | message_flags(ctx, w) | NIC_PF_ACK, w->desc->imm);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, NIC_OP_SEND_PULL, w->total | nic_tx_flags(ctx, w) | NIC_PF_ACK, w->desc->imm);
+	nic_tx_publish(nic, link, p);
 	e->done = w->total;
 	return STEP_WAIT;
 }
@@ -328,13 +291,7 @@ static nic_noinline enum step send_queued(struct nic *nic, const struct nic_vi_c
 	for (uint32_t i = 0; i < w->nseg; i++)
 		if (w->seg[i].length && !nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length))
 			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-	return nic->arch->flow->admit(nic, (uint32_t)(ctx - nic->slot->vi), e, message_flags(ctx, w)) ? STEP_DONE : STEP_AGAIN;
-}
-
-static bool peer_pulls(const struct nic *nic, const struct nic_link *link)
-{
-	/* Acquire: pairs with the peer's setting of the bit; it never goes back while the link is up. */
-	return nic_load_acquire(&link->slot->pulls[nic->me / 64]) >> (nic->me % 64) & 1;
+	return nic->arch->flow->admit(nic, (uint32_t)(ctx - nic->slot->vi), e, nic_tx_flags(ctx, w)) ? STEP_DONE : STEP_AGAIN;
 }
 
 static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
@@ -351,9 +308,9 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 		return send_queued(nic, ctx, e, w);
 	if (nic_likely(w->total <= NIC_INLINE_MAX))
 		return send_inline(nic, ctx, link, e, w);
-	if (w->total >= nic->arch->pull_min && w->nseg <= 2 && e->done == 0 && peer_pulls(nic, link))
+	if (w->total >= nic->arch->pull_min && w->nseg <= 2 && e->done == 0 && nic_tx_peer_pulls(nic, link))
 		return send_pull(nic, ctx, link, e, w);
-	return nic_tx_parts(nic, ctx, link, e, w, NIC_OP_SEND_BUF, message_flags(ctx, w));
+	return nic_tx_parts(nic, ctx, link, e, w, NIC_OP_SEND_BUF, nic_tx_flags(ctx, w));
 }
 
 /*
@@ -377,26 +334,26 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 		from = nic->arch->xlate->map(nic, ctx->ptag, seg, 0, len);
 		if (nic_unlikely(!from || (control & NIC_CTL_POOL)))
 			return false;
-		p = room(nic, ctx, link);
+		p = nic_tx_room(nic, ctx, link);
 		if (nic_unlikely(!p))
 			return false;
 		nic_copy_short(p->data, nic_host_view(nic, (uintptr_t)from, len, copy), len);
-		head(p, ctx, NIC_OP_SEND, len | flags, desc->imm);
+		nic_tx_head(p, ctx, NIC_OP_SEND, len | flags, desc->imm);
 		nic_count(nic, bytes_inline, len);
 	} else {
 		uint64_t off = seg->addr - nic_host_pool(nic);
 
 		if (!(control & NIC_CTL_POOL) || check_pool(nic, seg))
 			return false;
-		p = room(nic, ctx, link);
+		p = nic_tx_room(nic, ctx, link);
 		if (nic_unlikely(!p))
 			return false;
 		put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
-		head(p, ctx, NIC_OP_SEND_BUF, len | flags, desc->imm);
+		nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len | flags, desc->imm);
 		link->balance--;
 		nic_count(nic, bytes_given, len);
 	}
-	publish(nic, link, p);
+	nic_tx_publish(nic, link, p);
 	complete(nic, ctx, desc, 0, len);
 	return true;
 }
@@ -439,7 +396,7 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 
 	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
 		return NIC_NOT_DONE;
-	p = room_for(nic, ctx, link, cells);
+	p = nic_tx_room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))
 		return NIC_NOT_DONE;
 	memcpy(p->data, &msg->head, sizeof(msg->head));
@@ -449,7 +406,7 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 	} else {
 		fill_short(link, p, msg);
 	}
-	head(p, ctx, NIC_OP_SEND, len, 0);
+	nic_tx_head(p, ctx, NIC_OP_SEND, len, 0);
 	nic_count(nic, packets_sent, 1);
 	nic_link_publish(link, p, cells);
 	nic_link_own(link, cells);
@@ -497,12 +454,12 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || off >= sizeof(nic->map->buffer) ||
 	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer || ctx->no_short))
 		return NIC_NOT_DONE;
-	p = room(nic, ctx, link);
+	p = nic_tx_room(nic, ctx, link);
 	if (nic_unlikely(!p))
 		return NIC_NOT_DONE;
 	put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
-	head(p, ctx, NIC_OP_SEND_BUF, len, 0);
-	publish(nic, link, p);
+	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len, 0);
+	nic_tx_publish(nic, link, p);
 	link->balance--;
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_given, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files that execute send descriptors share: tx.c, which runs the queue and knows messages, and rdma.c, which
- * knows remote memory.
+ * What the files that execute send descriptors share: tx.c, which runs the queue and knows messages, rdma.c, which knows remote
+ * memory, and rdma_serve.c, which does what the rdma.c of a peer asks for.
  */
 #ifndef NIC_CTL_TX_H
 #define NIC_CTL_TX_H
@@ -28,5 +28,57 @@ enum step nic_tx_parts(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 /* rdma.c */
 enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
 enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+
+/* rdma_serve.c */
+enum { NIC_RDMA_PART_MAX = 8192 }; /* bytes of a part of what both ends work on */
+int nic_rdma_serve(struct nic *nic, struct nic_link *link); /* some of what that peer has asked for; how much */
+
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
+
+static inline void nic_tx_head(struct nic_packet *p, const struct nic_vi_ctx *ctx, enum nic_op op, uint32_t len_flags, uint32_t imm)
+{
+	p->op = op;
+	p->gen = ctx->peer_gen;
+	p->vi = ctx->peer_vi;
+	p->len_flags = len_flags;
+	p->imm = imm;
+}
+
+/* A packet of one cell. */
+static inline void nic_tx_publish(struct nic *nic, struct nic_link *link, struct nic_packet *p)
+{
+	nic_count(nic, packets_sent, 1);
+	nic_link_publish(link, p, 1);
+}
+
+/* Room for one data packet of so many cells, by leave of the flow strategy. */
+static inline struct nic_packet *nic_tx_room_for(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t cells)
+{
+	struct nic_packet *p = NULL;
+
+	if (!nic->arch->flow->may_send || nic->arch->flow->may_send(nic, ctx, link))
+		p = nic_link_reserve(link, NIC_RING_RESERVE + cells - 1);
+	if (nic_unlikely(!p))
+		nic_count(nic, link_full, 1);
+	return p;
+}
+
+static inline struct nic_packet *nic_tx_room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
+{
+	return nic_tx_room_for(nic, ctx, link, 1);
+}
+
+/* NIC_PF_*, of the message's last packet. */
+static inline uint32_t nic_tx_flags(const struct nic_vi_ctx *ctx, const struct work *w)
+{
+	return (w->control & NIC_CTL_IMMEDIATE ? NIC_PF_IMM : 0) | (ctx->reliability == NIC_RELIABLE_RECEPTION ? NIC_PF_ACK : 0);
+}
+
+/* May the peer's NIC copy out of this process and into it? */
+static inline bool nic_tx_peer_pulls(const struct nic *nic, const struct nic_link *link)
+{
+	/* Acquire: pairs with the peer's setting of the bit; it never goes back while the link is up. */
+	return nic_load_acquire(&link->slot->pulls[nic->me / 64]) >> (nic->me % 64) & 1;
+}
 
 #endif

@@ -1,0 +1,169 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control program: remote memory, for the peers.  What their NICs ask this one for (rdma.c, which tells why, how, and in what order):
+ * parts of writes, which are put in place when they are taken from the link, and requests, which wait here in line: halves, from
+ * process to process, and streams of reads.
+ *
+ * Nothing here is done before its claim is taken, and the right to it is looked at in this slot's own table, at the time of the copy.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/tx.h"
+#include "nicemu/engine/dma.h"
+#include "nicemu/util/copy.h"
+
+enum {
+	WINDOW = 48,     /* packets of a stream on the link at once: more would fall out of the caches */
+	MUTUAL = 128,    /* so many requests after one of the peer's, it counts as busy as this side */
+	PARTS_PASS = 16, /* of streams to one peer, per pass */
+};
+
+/* ---- parts of writes --------------------------------------------------------------------------------------------- */
+
+/* Puts a part of a write in place, where the table of this slot allows it. */
+nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len)
+{
+	uint64_t addr = p->buf.addr;
+
+	if (!nic_remote_check(nic->slot, vi, addr, len, p->buf.handle, NIC_MEM_RDMA_WRITE)) {
+		nic_count(nic, protection_errors, 1);
+		return false;
+	}
+	nic_host_write(nic, addr, nic_buffer(nic, index), len);
+	return true;
+}
+
+/* A part of a write whose claim is still open: into place. */
+void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len)
+{
+	uint32_t id = p->put.claim, handle = p->put.handle;
+	struct nic_claim *claim = &link->asking->claim[id % NIC_CLAIMS];
+	uint64_t addr = p->put.addr;
+
+	if (nic_likely(nic_claim_take_placing(claim, id, p->put.part))) {
+		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
+			nic_host_write_polled(nic, addr, data, len);
+			nic_claim_placed(claim);
+			nic_count(nic, bytes_helped, len);
+		} else {
+			nic_claim_tell(claim, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
+		}
+	}
+	nic_store_release(&link->asking->seen, id); /* pairs with take_back */
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len)
+{
+	struct nic_favour f = { .addr = p->ask.addr, .peer = p->ask.peer, .id = p->ask.claim, .handle = p->ask.handle, .len = len,
+		.part = p->ask.part, .vi = vi, .gen = p->gen, .op = p->op };
+
+	if (link->favour_tail - link->favour_head == NIC_CLAIMS || !len || !f.part || f.part > NIC_RDMA_PART_MAX) {
+		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	/* The right to it is looked at when it is served, part by part. */
+	link->favour[link->favour_tail++ % NIC_CLAIMS] = f;
+	link->mutual = MUTUAL;
+	nic->nshared++;
+}
+
+/* Tells that the request was looked at: after the claim was taken, or found closed. */
+static void seen(const struct nic_link *link, const struct nic_favour *f)
+{
+	nic_store_release(&link->asking->seen, f->id); /* pairs with take_back */
+}
+
+static void served(struct nic *nic, struct nic_link *link)
+{
+	seen(link, &link->favour[link->favour_head % NIC_CLAIMS]);
+	link->favour_head++;
+	nic->nshared--;
+}
+
+static bool still_asked(const struct nic *nic, const struct nic_link *link, const struct nic_favour *f)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, f->vi);
+
+	return nic_vi_state(ctx) == NIC_VI_CONNECTED && ctx->gen == f->gen && ctx->peer_slot == link->peer;
+}
+
+/* The half, from process to process. */
+static nic_noinline void serve_half(struct nic *nic, struct nic_link *link, const struct nic_favour *f)
+{
+	struct nic_claim *claim = &link->asking->claim[f->id % NIC_CLAIMS];
+	struct iovec local = { nic_host(f->addr), f->len };
+	bool read = f->op == NIC_OP_READ_HALF, done;
+
+	if (!nic_claim_take(claim, f->id, 0)) /* taken back */
+		return;
+	done = link->cma && nic_remote_check(nic->slot, f->vi, f->addr, f->len, f->handle, read ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE) &&
+	       (read ? nic_dma_write(nic, link, &local, 1, f->peer, f->len) : nic_dma_read(nic, link, &local, 1, f->peer, f->len)) == NIC_DMA_OK;
+	nic_claim_tell(claim, done ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
+	nic_count(nic, bytes_helped, done ? f->len : 0);
+}
+
+static void put_part(struct nic *nic, struct nic_link *link, struct nic_packet *p, const struct nic_favour *f, uint32_t index, uint32_t len_flags,
+                     uint32_t error)
+{
+	p->buf.buffer = index;
+	p->buf.handle = f->id;
+	p->buf.addr = (uint64_t)f->parts * f->part;
+	nic_tx_head(p, nic_vi(nic, f->vi), NIC_OP_READ_BUF, len_flags, error);
+	nic_tx_publish(nic, link, p);
+}
+
+/* The next part of the stream.  0: no room. */
+static int serve_part(struct nic *nic, struct nic_link *link, struct nic_favour *f)
+{
+	uint32_t from = f->parts * f->part, len = f->len - from < f->part ? f->len - from : f->part, index;
+	struct nic_packet *p = nic_tx_room(nic, nic_vi(nic, f->vi), link);
+
+	if (!p || !nic_link_reserve(link, NIC_RING_CELLS - WINDOW) || !nic_buffer_take(nic, &index))
+		return 0;
+	if (!nic_claim_take(&link->asking->claim[f->id % NIC_CLAIMS], f->id, f->parts)) { /* taken back */
+		nic_buffer_give(nic, index);
+		served(nic, link);
+		return 1;
+	}
+	if (!nic_remote_check(nic->slot, f->vi, f->addr + from, len, f->handle, NIC_MEM_RDMA_READ)) { /* deregistered meanwhile */
+		nic_buffer_give(nic, index);
+		put_part(nic, link, p, f, UINT32_MAX, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
+		served(nic, link);
+		return 1;
+	}
+	nic_host_read(nic, nic_buffer(nic, index), f->addr + from, len);
+	put_part(nic, link, p, f, index, len | (from + len < f->len ? NIC_PF_MORE : 0), 0);
+	link->balance--;
+	f->parts++;
+	nic_count(nic, bytes_read_buffer, len);
+	if (from + len == f->len)
+		served(nic, link);
+	return 1;
+}
+
+int nic_rdma_serve(struct nic *nic, struct nic_link *link)
+{
+	int n = 0;
+
+	while (link->favour_head != link->favour_tail && n < PARTS_PASS) {
+		struct nic_favour *f = &link->favour[link->favour_head % NIC_CLAIMS];
+
+		if (!still_asked(nic, link, f)) {
+			nic_count(nic, stale_packets, 1);
+			served(nic, link);
+		} else if (f->op != NIC_OP_READ_REQ) {
+			serve_half(nic, link, f);
+			served(nic, link);
+		} else if (!serve_part(nic, link, f)) {
+			break;
+		}
+		n++;
+	}
+	return n;
+}
+
+void nic_rdma_forget(struct nic *nic, const struct nic_link *link)
+{
+	nic->nshared -= link->favour_tail - link->favour_head;
+}
