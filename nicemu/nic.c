@@ -156,6 +156,11 @@ void nic_detach(struct nic *nic)
 	free(nic);
 }
 
+bool nic_slot_lives(const struct nic *nic, uint32_t slot, uint32_t life)
+{
+	return slot < NIC_MAX_SLOTS && nic_driver_alive(nic, slot, life);
+}
+
 void nic_query(const struct nic *nic, struct nic_attr *out)
 {
 	memset(out, 0, sizeof(*out));

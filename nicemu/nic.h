@@ -122,6 +122,8 @@ struct nic_attr {
 	uint32_t rdma_read;         /* mask of reliability levels with RDMA read */
 };
 void nic_query(const struct nic *nic, struct nic_attr *out);
+/* Is that life of the slot going on?  Who had it may have ended in whatever way. */
+bool nic_slot_lives(const struct nic *nic, uint32_t slot, uint32_t life);
 
 /* ---- protection and memory -------------------------------------------------------------------------------------- */
 

@@ -185,13 +185,19 @@ static void answer(struct cmpi *c)
 	}
 }
 
-/* A process that was there when connecting began and is no more will not answer. */
+/* It has closed its NIC, or died, perhaps before connecting began: it will not answer. */
+static bool has_ended(const struct cmpi_proc *proc)
+{
+	return (proc->pid_seen && !process_seen(proc->pid)) ||
+	       VipxCardLives(proc->cmpi->nic, proc->address.slot, proc->address.life) == VIP_NO_MATCH;
+}
+
 static void watch(struct cmpi *c)
 {
 	if (c->polls++ % WATCH_PASSES)
 		return;
 	for (struct cmpi_proc *proc = c->procs; proc; proc = proc->next)
-		if (proc->state == VIA_CONN_CONNECTING && proc->pid_seen && !process_seen(proc->pid))
+		if (proc->state == VIA_CONN_CONNECTING && has_ended(proc))
 			via_conn_fail(proc, "it ended before it was connected");
 }
 
@@ -240,8 +246,7 @@ static int request(struct cmpi_proc *proc, uint64_t deadline)
 		r = VipConnectRequest(proc->vi, &local.net, &remote.net, 1000, &attr);
 		if (r == VIP_SUCCESS)
 			break;
-		if ((r != VIP_NO_MATCH && r != VIP_TIMEOUT) || seconds() >= deadline ||
-		    (proc->pid_seen && !process_seen(proc->pid))) {
+		if ((r != VIP_NO_MATCH && r != VIP_TIMEOUT) || seconds() >= deadline || has_ended(proc)) {
 			via_conn_fail(proc, "connecting failed with VIPL code %d", (int)r);
 			return CMPI_TRANSPORT;
 		}

@@ -358,6 +358,13 @@ VIP_RETURN VipxCardLife(VIP_NIC_HANDLE handle, VIP_UINT32 *life)
 	return VIP_SUCCESS;
 }
 
+VIP_RETURN VipxCardLives(VIP_NIC_HANDLE handle, VIP_ULONG slot, VIP_UINT32 life)
+{
+	(void)handle;
+	(void)slot;
+	return life == 1 ? VIP_SUCCESS : VIP_NO_MATCH;
+}
+
 /* This network has no groups. */
 VIP_RETURN VipxGroupJoin(VIP_NIC_HANDLE handle, const VIPX_GROUP *group, VIP_UINT32 *operation)
 {

@@ -351,6 +351,8 @@ VIP_RETURN VipxCardId(IN VIP_NIC_HANDLE NicHandle, OUT VIP_UINT64 *Card);
 VIP_RETURN VipxCardSlot(IN VIP_NIC_HANDLE NicHandle, OUT VIP_ULONG *Slot);
 /* Which life of that slot this handle is: who gets the slot later has another one. */
 VIP_RETURN VipxCardLife(IN VIP_NIC_HANDLE NicHandle, OUT VIP_UINT32 *Life);
+/* VIP_SUCCESS: that handle, of any process, is open; VIP_NO_MATCH: it is not any more. */
+VIP_RETURN VipxCardLives(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG Slot, IN VIP_UINT32 Life);
 /* Who is at the other end of a connected VI; VIP_INVALID_STATE when there is nobody. */
 VIP_RETURN VipxViPeer(IN VIP_VI_HANDLE ViHandle, OUT VIP_ULONG *Pid, OUT VIP_ULONG *Slot);
 

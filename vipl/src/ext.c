@@ -42,6 +42,18 @@ VIP_RETURN VipxCardLife(VIP_NIC_HANDLE NicHandle, VIP_UINT32 *Life)
 	return Life ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
 }
 
+VIP_RETURN VipxCardLives(VIP_NIC_HANDLE NicHandle, VIP_ULONG Slot, VIP_UINT32 Life)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	bool lives;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	lives = Slot <= UINT32_MAX && nic_slot_lives(nic->hw, (uint32_t)Slot, Life);
+	vipl_leave(nic);
+	return lives ? VIP_SUCCESS : VIP_NO_MATCH;
+}
+
 VIP_RETURN VipxViPeer(VIP_VI_HANDLE ViHandle, VIP_ULONG *Pid, VIP_ULONG *Slot)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);

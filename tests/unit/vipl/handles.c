@@ -70,6 +70,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	BAD(VipxCardId(nic, &card));
 	BAD(VipxCardSlot(nic, &slot));
 	BAD(VipxCardLife(nic, &life));
+	BAD(VipxCardLives(nic, 0, 1));
 	BAD(VipxConnectPending(nic, &cursor, &local.a, &remote.a));
 	CHECK_EQ(VipxPoll(nic), 0);
 	CHECK_EQ(VipxConnectEpoch(nic), 0);
