@@ -153,6 +153,29 @@ static void in_two_goes(void)
 	leave(2);
 }
 
+/* There are places for a second one, but its buffers are those of the first, which has yet to be read. */
+static void buffers_are_used_again(void)
+{
+	uint32_t late;
+
+	join(16, 2);
+	memset(data[0], 1, 65536);
+	CHECK_EQ(bcast(0, 0, 65536), NIC_OP_OVER);
+	memset(data[0], 2, 65536);
+	late = bcast(0, 0, 65536);
+	CHECK(late != NIC_OP_OVER);
+	poll_all();
+	CHECK_EQ(nic_op_test(n[0], late, NULL), NIC_NOT_DONE);
+	CHECK(!nic_group_moves(n[0]));
+	CHECK_EQ(bcast(1, 0, 65536), NIC_OP_OVER);
+	CHECK(data[1][0] == 1 && data[1][65535] == 1);
+	CHECK(nic_group_moves(n[0]));
+	CHECK_EQ(over(0, late, NULL), NIC_OK);
+	CHECK_EQ(bcast(1, 0, 65536), NIC_OP_OVER);
+	CHECK(data[1][0] == 2 && data[1][65535] == 2);
+	leave(2);
+}
+
 /* Behind a broadcast the root leaves a barrier first, whoever came last; behind a barrier, whoever came last does. */
 static void root_leaves_first(void)
 {
@@ -442,6 +465,7 @@ int main(void)
 	CASE(over_at_once);
 	CASE(places_are_used_again);
 	CASE(in_two_goes);
+	CASE(buffers_are_used_again);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
 	CASE(leader_left);
