@@ -218,7 +218,7 @@ static void recover_boards(struct nic *nic, struct nic_slot *slot)
 {
 	for (uint32_t i = 0; i < NIC_BOARDS; i++)
 		/* Relaxed: card lock */
-		for (uint32_t k = 0; nic_load_relaxed(&slot->boards[i / 64]) >> (i % 64) & 1 && k < NIC_BOARD_PLACES; k++) {
+		for (uint32_t k = 0; nic_load_relaxed(&slot->boards[i / 64]) >> (i % 64) & 1 && k < NIC_BOARD_BUFFERS; k++) {
 			uint32_t buffer = slot->board[i].buffer[k];
 
 			if (buffer)

@@ -29,6 +29,8 @@ enum {
 	NIC_BOARDS = 256,      /* of a slot; entries of its Group Table */
 	NIC_BOARD_PLACES = 16, /* a power of two */
 	NIC_BOARD_BRIEF = 48,
+	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share the last buffer: each place has its part of it */
+	NIC_BOARD_BUFFERS = NIC_BOARD_PLACES + 1,
 	/* `barrier`: so many times the number of barriers that the member has come to, and: */
 	NIC_BOARD_BARRIER = 4,
 	NIC_BOARD_HERE = 0,
@@ -49,7 +51,7 @@ struct nic_board {
 	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
 	struct nic_board_part part[NIC_BOARD_PLACES];
 	_Alignas(64) _Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
-	_Alignas(64) uint32_t buffer[NIC_BOARD_PLACES]; /* + 1, of the pool; 0: not taken yet; own, read after death */
+	_Alignas(64) uint32_t buffer[NIC_BOARD_BUFFERS]; /* + 1, of the pool; 0: not taken yet; own, read after death */
 };
 _Static_assert(sizeof(struct nic_board_part) == 64, "one line");
 _Static_assert(sizeof(struct nic_board) == 4096, "one page");

@@ -97,7 +97,7 @@ static void ready(struct nic *nic, struct nic_group *g)
 /* The owner may have its buffers back: it has left, or all have read them.  Its board names none that has another owner. */
 static void give_buffers(struct nic *nic, struct nic_board *board)
 {
-	for (uint32_t i = 0; i < NIC_BOARD_PLACES; i++) {
+	for (uint32_t i = 0; i < NIC_BOARD_BUFFERS; i++) {
 		uint32_t buffer = board->buffer[i];
 
 		board->buffer[i] = 0;
@@ -265,13 +265,21 @@ static bool has_places(struct nic_group *g, uint32_t n)
 /* Which buffer is that of the part that comes after so many. */
 static uint32_t buffer_of(uint32_t before, uint32_t total)
 {
+	if (total <= NIC_BOARD_SMALL)
+		return NIC_BOARD_PLACES;
 	return before & (total > PART_SHORT_MAX && total <= BUFFERS_FEW * PART_LONG ? BUFFERS_FEW - 1 : MASK);
 }
 
-/* Has everybody read, by that number, what was put there last? */
+/* Where the data of that part begins in its buffer. */
+static uint32_t start_of(uint32_t before, uint32_t total)
+{
+	return total <= NIC_BOARD_SMALL ? (before & MASK) * NIC_BOARD_SMALL : 0;
+}
+
+/* Has everybody read, by that number, what was put there last?  The places of the last buffer are those of the board. */
 static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
 {
-	return g->used[buffer] - read - 1 >= g->put - read;
+	return buffer == NIC_BOARD_PLACES || g->used[buffer] - read - 1 >= g->put - read;
 }
 
 /* May that buffer be written?  False: not now. */
@@ -307,7 +315,7 @@ static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t t
 	if (!buffer)
 		return;
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
-		nic_prefetch_write(nic_buffer(nic, buffer - 1) + i);
+		nic_prefetch_write(nic_buffer(nic, buffer - 1) + start_of(g->put, total) + i);
 }
 
 /* Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now. */
@@ -326,7 +334,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 			return false;
 		p->buffer = g->board->buffer[i];
 		g->used[i] = g->put + 1;
-		nic_host_read(nic, nic_buffer(nic, p->buffer - 1), bus + offset, len);
+		nic_host_read(nic, nic_buffer(nic, p->buffer - 1) + start_of(g->put, total), bus + offset, len);
 	}
 	p->total = total;
 	p->offset = offset;
@@ -469,7 +477,8 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	left = cast->total - cast->at;
 	len = left < size ? left : size;
 	if (nic_likely(!cast->bad))
-		nic_host_write(nic, region->descriptor[0] + cast->at, len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1), len);
+		nic_host_write(nic, region->descriptor[0] + cast->at,
+		               len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1) + start_of(m->parts, cast->total), len);
 	if (nic_unlikely(!was_here(m)))
 		spoil(cast, NIC_WHY_LEFT);
 	cast->at += len;
@@ -546,7 +555,7 @@ static bool wait_next(const struct nic *nic, const struct nic_member *m)
  * are asked for all at once.
  */
 static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
-                                uint32_t len)
+                                uint32_t total, uint32_t len)
 {
 	uint32_t *guess = &g->buffer[m->parts & MASK];
 	const uint8_t *data;
@@ -555,7 +564,7 @@ static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, cons
 		return p->data;
 	if (nic_unlikely(*guess != p->buffer))
 		*guess = p->buffer;
-	data = nic_buffer(nic, *guess - 1);
+	data = nic_buffer(nic, *guess - 1) + start_of(m->parts, total);
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
 		__builtin_prefetch(data + i);
 	return data;
@@ -569,7 +578,7 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, struct nic_mem
 
 	if (nic_unlikely(!wait_next(nic, m) || p->total != total || p->offset != at))
 		return false;
-	nic_host_write(nic, bus + at, part_data(nic, g, m, p, len), len);
+	nic_host_write(nic, bus + at, part_data(nic, g, m, p, total, len), len);
 	if (nic_unlikely(!was_here(m)))
 		return false;
 	m->parts++;
