@@ -10,6 +10,8 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/util/copy.h"
 
+enum { AHEAD = 2048 }; /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
+
 /* The header of the packet in hand. */
 struct arrival {
 	struct nic_link *link;
@@ -635,6 +637,31 @@ static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32
 }
 
 /*
+ * The packet behind the one that was taken, when it has come already: its lines are asked for while the consumer is still at this
+ * one.  Not before it has come: the sender is writing them.
+ */
+static inline void ahead(const struct nic *nic, struct nic_link *link)
+{
+	const struct nic_packet *p = nic_link_peek(link);
+	uint32_t len, op, index, cells;
+
+	if (!p)
+		return;
+	len = p->len_flags & NIC_PF_LEN;
+	op = p->op;
+	index = p->buf.buffer;
+	if (op == NIC_OP_SEND) {
+		cells = len <= NIC_INLINE_MAX ? nic_packet_cells(len) : 1;
+		for (uint32_t i = 1; i < cells; i++)
+			nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
+	} else if (op == NIC_OP_SEND_BUF && index < NIC_POOL_BUFFERS) {
+		len = len < AHEAD ? len : AHEAD;
+		for (uint32_t at = 0; at < len; at += 64)
+			nic_prefetch(nic_buffer(nic, index) + at);
+	}
+}
+
+/*
  * By value: a message of one packet for a VI that is up, with a good receive at the head, and nothing before it that the
  * consumer has not seen.  Returns its length; 0: not this one.
  */
@@ -667,6 +694,8 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		link->balance++;
 	}
 	nic_link_consume(link, cells);
+	if (len > NIC_PAYLOAD)
+		ahead(nic, link);
 	nic_count(nic, packets_received, 1);
 	nic_count(nic, recv_short, 1);
 	out->cookie = ctx->cookie;

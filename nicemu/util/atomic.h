@@ -26,6 +26,12 @@
 #define nic_cold __attribute__((noinline, cold))
 #define nic_noinline __attribute__((noinline))
 
+/* Asks for a line that will be read. */
+static inline void nic_prefetch(const void *p)
+{
+	__builtin_prefetch(p);
+}
+
 /* Gets hold of a line that will be written.  On x86 __builtin_prefetch would only read it, without a flag for newer processors. */
 static inline void nic_prefetch_write(const void *p)
 {
