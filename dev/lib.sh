@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# dev/lib.sh: what dev/setup, dev/test and dev/demo share; sourced by them.
+# dev/lib.sh: what the scripts of dev/ share; sourced by them.
 # Not for the user's shell: that is dev/env.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -76,6 +76,50 @@ apt_quietly() {
 		-o Dpkg::Use-Pty=0 "$@" </dev/null >"$logs/apt.log" 2>&1 && return
 	tail -n 15 "$logs/apt.log" >&2
 	return 1
+}
+
+# ---- Debian's packages and sources, without touching those of this machine
+
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# Where this machine gets Debian from; the standard place if that is not told.
+mirror() {
+	local uri
+	# shellcheck disable=SC2016 # apt's own variable
+	uri=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+		grep -m1 -E '/debian/?$') || true
+	echo "${uri:-http://deb.debian.org/debian}"
+}
+
+# An apt of its own: proxies and the like are the machine's, all else is in here.
+# The machine's other settings are left out, since some run commands after an update. Its lists are fetched; APT_CONFIG is set.
+own_apt() {	# own_apt DIR deb|deb-src SUITE
+	local apt=$1
+	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+	: >"$apt/status"
+	echo "$2 [signed-by=$keyring] $(mirror) $3 main" >"$apt/sources.list"
+	{
+		apt-config dump | grep '^Acquire::' |
+			grep -vE '^Acquire::(IndexTargets|CompressionTypes|Changelogs|Languages|Allow)' || true
+		cat <<-EOT
+		Dir::State "$apt";
+		Dir::State::lists "$apt/lists";
+		Dir::State::status "$apt/status";
+		Dir::Cache "$apt/cache";
+		Dir::Log "$apt";
+		Dir::Etc::sourcelist "$apt/sources.list";
+		Dir::Etc::sourceparts "/dev/null";
+		Dir::Etc::main "/dev/null";
+		Dir::Etc::parts "/dev/null";
+		Dir::Etc::preferences "/dev/null";
+		Dir::Etc::preferencesparts "/dev/null";
+		APT::Sandbox::User "$(id -un)";
+		APT::Install-Recommends "false";
+		Acquire::Languages "none";
+		EOT
+	} >"$apt/apt.conf"
+	export APT_CONFIG=$apt/apt.conf
+	apt-get -q update -o APT::Update::Error-Mode=any
 }
 
 # ---- building

@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	tests/install/check \
 	tests/install/mpi-hello.c \
 	tests/install/vipl-hello.c \
+	tests/mpi4py/run \
 	tests/tidy/headers.py \
 	tests/tidy/includes.py \
 	tests/tidy/leftovers.py \
