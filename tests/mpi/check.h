@@ -10,13 +10,14 @@
  * "FAIL <name>: rank R: <why>".  Exit status: 0 passed, 1 failed, 77 skipped, 99 hung (the watchdog spoke).
  *
  * The watchdog is one alarm per process.  When it rings the process says its rank, its pid and the last check_at()
- * of each of its threads, waits a moment so that its neighbours can say the same, and leaves.
+ * of each of its threads, and the calls it is in, waits a moment so that its neighbours can say the same, and leaves.
  */
 #ifndef QNIX_TESTS_MPI_CHECK_H
 #define QNIX_TESTS_MPI_CHECK_H
 
 #include <mpi.h>
 
+#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -32,6 +33,7 @@
 #define CHECK_HUNG 99
 #define CHECK_THREADS 8
 #define CHECK_TEXT 240
+#define CHECK_FRAMES 40
 
 /* Where one thread is: a constant text and a number (a size, a round).  Written by it, read by the alarm's handler. */
 struct check_place {
@@ -51,6 +53,7 @@ struct check_state {
 	char verdict[CHECK_TEXT + 32]; /* why the first check of the program failed, on rank 0 */
 	pthread_mutex_t lock;
 	struct check_place place[CHECK_THREADS];
+	void *frames[CHECK_FRAMES];  /* where the alarm came to */
 };
 
 static struct check_state check = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -86,7 +89,7 @@ static inline void check_put_number(char *line, size_t *n, long v)
 		line[(*n)++] = digits[--d];
 }
 
-/* Async-signal-safe: formats by hand, one write() a thread. */
+/* Async-signal-safe: formats by hand, one write() a thread; then in which calls the thread is that the alarm came to. */
 static inline void check_hung(int signal_number)
 {
 	(void)signal_number;
@@ -114,6 +117,7 @@ static inline void check_hung(int signal_number)
 		if (write(STDERR_FILENO, line, n) < 0)
 			break;
 	}
+	backtrace_symbols_fd(check.frames, backtrace(check.frames, CHECK_FRAMES), STDERR_FILENO);
 	sleep(2);
 	_exit(CHECK_HUNG);
 }
@@ -133,6 +137,7 @@ static inline void check_watch(unsigned seconds)
 	sigemptyset(&act.sa_mask);
 	sigaction(SIGALRM, &act, NULL);
 	check_at("MPI_Init", 0);
+	backtrace(check.frames, CHECK_FRAMES); /* the first call of it takes memory */
 	alarm(check.seconds);
 }
 
