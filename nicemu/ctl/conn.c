@@ -160,13 +160,14 @@ int nic_accept(struct nic *nic, uint32_t id, uint32_t vi)
 	if (err)
 		return err;
 	fill_end(nic, vi, &l->local, &l->server);
-	if (!nic_driver_link(nic, client.slot, client.epoch)) {
-		if (nic_driver_alive(nic, client.slot & (NIC_MAX_SLOTS - 1), client.epoch)) {
-			nic_reject(nic, id); /* no memory for the link; the client must not wait for ever */
-			return NIC_RESOURCE;
-		}
-		nic_store_release(&l->state, NIC_LS_FREE); /* pairs with reusable; the client is dead */
+	/* A link may be there still from before the client died. */
+	if (!nic_driver_alive(nic, client.slot & (NIC_MAX_SLOTS - 1), client.epoch)) {
+		nic_store_release(&l->state, NIC_LS_FREE); /* pairs with reusable */
 		return NIC_STATE;
+	}
+	if (!nic_driver_link(nic, client.slot, client.epoch)) {
+		nic_reject(nic, id); /* no memory for the link; the client must not wait for ever */
+		return NIC_RESOURCE;
 	}
 	if (!nic_cas(&l->state, &requested, NIC_LS_ACCEPTED)) {
 		nic_store_release(&l->state, NIC_LS_FREE); /* pairs with reusable; the client has withdrawn */

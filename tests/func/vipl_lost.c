@@ -184,9 +184,11 @@ static void dies_as_client(struct side *s)
 	address_of(s, "door", &remote);
 	if (fork() == 0) {
 		pid_t parent = getppid();
+		char seen;
 
-		usleep(200000);
-		kill(parent, SIGKILL);
+		kill(parent, read(s->in, &seen, 1) == 1 ? SIGKILL : SIGTERM);
+		while (getppid() == parent) /* its files are closed before it is gone */
+			usleep(1000);
 		_exit(0);
 	}
 	for (;;)
@@ -198,12 +200,14 @@ static void slow_server(struct side *s)
 	union address local, remote;
 	VIP_VI_ATTRIBUTES theirs;
 	VIP_CONN_HANDLE conn;
+	char nothing;
 
 	side_open(s);
 	s->vi = vi_new(s, level);
 	address_of(s, "door", &local);
 	VIP(VIP_SUCCESS, VipConnectWait(s->nic, &local.a, SOON, &remote.a, &theirs, &conn));
-	usleep(600000);
+	CHECK_EQ(write(s->out, "", 1), 1);
+	CHECK_EQ(read(s->in, &nothing, 1), 0); /* until the client is gone */
 	VIP(VIP_TIMEOUT, VipConnectAccept(conn, s->vi));
 	CHECK_EQ(vi_state(s->vi), VIP_STATE_IDLE);
 	VIP(VIP_TIMEOUT, VipConnectWait(s->nic, &local.a, 50, &remote.a, &theirs, &conn));
