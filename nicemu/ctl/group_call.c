@@ -80,7 +80,7 @@ static int outcome(struct nic *nic, uint32_t op, uint32_t *value)
 	if ((bell & QNIX_STATE_MASK) == QNIX_POSTED) {
 		if (!nic->remote || !nic_remote_lost(nic))
 			return NIC_NOT_DONE;
-		bell = QNIX_FAILED | NIC_WHY_NIC << QNIX_LEN_SHIFT; /* of a join: no number, and nothing to leave */
+		bell = QNIX_FAILED | (uint32_t)NIC_WHY_NIC << QNIX_LEN_SHIFT; /* of a join: no number, and nothing to leave */
 	}
 	give(nic, op);
 	if (value)
