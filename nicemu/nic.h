@@ -240,7 +240,7 @@ struct nic_taken {
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 /*
  * The same for one VI whose message is expected next: what nic_take would return if it is next on that VI's link, else 0, and
- * then nothing was done.  It is no replacement for nic_take, which looks at all links and does what else there is to do.  Hot.
+ * then nothing was done; out->data is NULL when something else is next there.  It is no replacement for nic_take, which looks at all links and does what else there is to do.  Hot.
  */
 uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
 

@@ -179,14 +179,16 @@ static __attribute__((noinline)) int send_long(struct cmpi_proc *proc, unsigned 
 	return CMPI_OK;
 }
 
-static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+/* tried: the shortest way was not open. */
+static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len,
+                                              bool tried)
 {
 	int err = CMPI_OK;
 
 	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
 		return CMPI_PARAMETER;
 	via_lock(proc->cmpi);
-	if (via_unlikely(hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
+	if (via_unlikely(tried || hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
 		err = send_long(proc, tag, hdr, hlen, data, len);
 	via_unlock(proc->cmpi);
 	return err;
@@ -200,9 +202,9 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
 
 	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_SHORT - hlen || tag >= CMPI_TAGS || c->engine.threads ||
 	                 proc->state != VIA_CONN_CONNECTED))
-		return send_any(proc, tag, hdr, hlen, data, len);
+		return send_any(proc, tag, hdr, hlen, data, len, false);
 	if (via_unlikely(!via_flow_short(proc, VIA_PKT_AM | tag << 8, &message)))
-		return send_any(proc, tag, message.A, message.ALength, message.B, message.BLength);
+		return send_any(proc, tag, message.A, message.ALength, message.B, message.BLength, true);
 	VIA_COUNT(c, am);
 	VIA_COUNT(c, am_short);
 	return CMPI_OK;

@@ -278,7 +278,7 @@ static __attribute__((noinline)) int looks(struct cmpi *c, int n)
 	int events = via_conn_progress(c);
 
 	if (!c->engine.threads && !c->crowded)
-		via_wait_watch(c, LOOK_PASSES, n + events);
+		via_wait_watch(c, LOOK_PASSES * (1 + c->near_trust), n + events); /* near looks are passes, too */
 	return events;
 }
 
@@ -302,7 +302,13 @@ static inline int near(struct cmpi *c)
 	struct cmpi_proc *proc = c->near;
 	VIPX_ARRIVAL arrival;
 
-	return VipxRecvTake(proc->vi, &arrival) == VIP_SUCCESS ? near_packets(c, proc, &arrival) : 0;
+	arrival.Message = NULL;
+	if (via_likely(VipxRecvTake(proc->vi, &arrival) != VIP_SUCCESS)) {
+		if (via_unlikely(!arrival.Message)) /* something else has come from there */
+			c->near_left = 0;
+		return 0;
+	}
+	return near_packets(c, proc, &arrival);
 }
 
 /* Everybody, and everything else. */

@@ -58,6 +58,7 @@ struct nic_group {
 	struct nic_board *board;
 	uint16_t lead;        /* place of the root of the last broadcast, if no barrier was since; NIC_PLACE_ANY */
 	uint16_t leader;      /* of the barrier under way: who leaves it first */
+	uint32_t led;         /* passes of it */
 	uint32_t seen;        /* members up to here have come to the barrier under way */
 	uint32_t bcasts, sent; /* started here; of them, those that are all on the board */
 	uint32_t put, read;   /* parts on the board; of them, those that all have read when that was looked at last */

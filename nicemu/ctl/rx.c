@@ -708,8 +708,11 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 static nic_noinline uint32_t take_found(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_cq *cq, struct nic_taken *out)
 {
 	const struct nic_packet *p = nic_link_peek(link);
+	uint32_t len = p && p->vi == vi ? nic_rx_take(nic, link, p, cq, out) : 0;
 
-	return p && p->vi == vi ? nic_rx_take(nic, link, p, cq, out) : 0;
+	if (nic_unlikely(!len))
+		out->data = NULL;
+	return len;
 }
 
 /* One cell that the receive at the head has room for: with the checks of nic_rx_take, and without a call. */

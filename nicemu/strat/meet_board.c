@@ -23,6 +23,7 @@ enum {
 	BUFFERS_FEW = 8,       /* for broadcasts that need no more: they stay in the cache */
 	AHEAD = 2048,          /* bytes of a part's buffer that are asked for ahead */
 	TELL = 4,              /* parts that are acknowledged together */
+	LED = 64,              /* passes in which the others let the leader of a barrier go first; it may be computing */
 	MASK = NIC_BOARD_PLACES - 1,
 };
 
@@ -206,7 +207,7 @@ static uint16_t next_leader(const struct nic_group *g)
 
 static void come(struct nic *nic, struct nic_group *g)
 {
-	g->seen = 0;
+	g->seen = g->led = 0;
 	g->leader = next_leader(g);
 	g->lead = NIC_PLACE_ANY;
 	nic_store_release(&g->board->barrier, word(g, leads(g) ? NIC_BOARD_LEADS : NIC_BOARD_HERE)); /* G1 */
@@ -615,8 +616,11 @@ static int run(struct nic *nic, struct nic_group *g)
 {
 	int n = 0;
 
-	if (g->waiting)
+	if (g->waiting) {
+		if (nic_unlikely(!leads(g) && ++g->led > LED))
+			g->leader = NIC_PLACE_ANY; /* all are looked at then: the order is all that it decides */
 		n += barrier_look(nic, g);
+	}
 	for (uint32_t left = g->sends; left; left &= left - 1) {
 		uint32_t call = (uint32_t)__builtin_ctz(left);
 

@@ -391,7 +391,7 @@ VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
 /*
  * The short way to a message by value that is expected on one VI whose receive queue has a completion queue, which is empty:
  * what VipxCQTake would return of that VI, or VIP_NOT_DONE, and then nothing was done; not even the NIC's other work, so
- * VipxCQTake has to be called, too.
+ * VipxCQTake has to be called, too. Message is NULL then when something has come that has to go that way.
  */
 VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
 

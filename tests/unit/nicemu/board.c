@@ -241,6 +241,30 @@ static void no_agreement(void)
 	leave(MANY);
 }
 
+/* A leader that has come and computes since keeps nobody. */
+static void leader_computes(void)
+{
+	uint32_t op[MANY];
+
+	join(24, MANY);
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(bcast(i, 0, 10), NIC_OP_OVER);
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+	for (int i = 1; i < MANY; i++) {
+		int err = nic_op_test(n[i], op[i], NULL);
+
+		CHECK_EQ(err, NIC_NOT_DONE);
+		for (int k = 0; k < 1000 && err == NIC_NOT_DONE; k++) {
+			nic_poll(n[i]);
+			err = nic_op_test(n[i], op[i], NULL);
+		}
+		CHECK_EQ(err, NIC_OK);
+	}
+	CHECK_EQ(over(0, op[0], NULL), NIC_OK);
+	leave(MANY);
+}
+
 /* A leader that has gone first, and then left the group, whose board is another group's. */
 static void leader_left(void)
 {
@@ -468,6 +492,7 @@ int main(void)
 	CASE(buffers_are_used_again);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
+	CASE(leader_computes);
 	CASE(leader_left);
 	CASE(left_has_come);
 	CASE(left_is_read);

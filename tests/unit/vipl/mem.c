@@ -233,6 +233,7 @@ static void large_pages(void)
 	map = mmap(NULL, 4 * large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(map != MAP_FAILED);
 	at = (char *)(((uintptr_t)map + large - 1) & ~(uintptr_t)(large - 1));
+	madvise(map, 4 * large, MADV_NOHUGEPAGE); /* where the system makes large pages by itself */
 	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, NULL));
 	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, at));
 	for (size_t i = 0; i < large - 4096; i++)
@@ -240,11 +241,14 @@ static void large_pages(void)
 	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, at)); /* one page is not there */
 	at[large - 1] = 1;
 	CHECK(large_of(at) <= 0);
+	madvise(map, 4 * large, MADV_HUGEPAGE);
 	VIP(VIP_SUCCESS, VipxAllocMemory(o.nic, 2 * large, &heap)); /* shared */
 	memset(heap, 1, 2 * large);
 	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, (char *)heap + large));
 	VIP(VIP_SUCCESS, VipxFreeMemory(o.nic, heap));
-	if ((child = fork()) == 0) /* which has the same pages */
+	child = fork(); /* which has the same pages */
+	REQUIRE(child >= 0);
+	while (child == 0)
 		pause();
 	VIP(VIP_NOT_DONE, VipxLargePage(o.nic, at));
 	kill(child, SIGKILL);
