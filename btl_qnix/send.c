@@ -33,9 +33,9 @@ static __attribute__((noinline)) int send_packed(struct mca_btl_base_endpoint_t 
 }
 
 /*
- * Not sent.  ob1 takes a descriptor that comes with the answer, and what waits in it is frag.c's.  Without one it keeps the message in its own
- * list, and once a message there was in vain, ob1's progress function stays with Open MPI for good.  A control message, which ob1 of 5.0
- * sends this way, it would not even try again before something else calls back.
+ * Not sent.  ob1 takes a descriptor that comes with the answer, and what waits in it is frag.c's.  Without one it keeps the
+ * message in its own list, and once a message there was in vain, ob1's progress function stays with Open MPI for good.  A
+ * control message, which ob1 of 5.0 sends this way, it would not even try again before something else calls back.
  */
 static __attribute__((noinline)) int refused(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
                                              uint32_t flags, mca_btl_base_descriptor_t **descriptor, int err)

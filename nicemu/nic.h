@@ -8,9 +8,10 @@
  *
  * Calls on one `struct nic` must not overlap: the caller serialises them (vipl does).  Different handles are independent.
  * With engine `inline` the NIC works inside nic_post_* and nic_poll of the process that owns the slot; nothing else runs it.
- * With engine `thread` a thread of that process runs it, too, under the caller's lock (nic_open_args.enter).  With engine `daemon`
- * a process of its own runs the NICs of all slots of the card: what was posted goes on by itself, and the next nic_poll completes the
- * descriptors of what is over.  The short ways (nic_send_short, nic_send_given, nic_take, nic_take_of) decline there.
+ * With engine `thread` a thread of that process runs it, too, under the caller's lock (nic_open_args.enter).  With engine
+ * `daemon` a process of its own runs the NICs of all slots of the card: what was posted goes on by itself, and the next
+ * nic_poll completes the descriptors of what is over.  The short ways (nic_send_short, nic_send_given, nic_take, nic_take_of)
+ * decline there.
  *
  * Every function returns an enum nic_err unless it says otherwise, and writes output parameters only on success.
  */
@@ -145,9 +146,9 @@ int nic_mem_set(struct nic *nic, uint64_t addr, uint32_t handle, const struct ni
 bool nic_mem_check(const struct nic *nic, uint64_t addr, uint64_t len, uint32_t handle, uint32_t ptag);
 
 /*
- * The pages of the NIC_LARGE_PAGE bytes around the address are to become one, because what lies there is moved again and again.  They
- * need not be registered.  NIC_NOT_DONE: they stay as they are, which is no error.  Takes up to some milliseconds, once; contents and
- * addresses do not change, and the process does not become larger.
+ * The pages of the NIC_LARGE_PAGE bytes around the address are to become one, because what lies there is moved again and again.
+ * They need not be registered.  NIC_NOT_DONE: they stay as they are, which is no error.  Takes up to some milliseconds, once;
+ * contents and addresses do not change, and the process does not become larger.
  */
 enum { NIC_LARGE_PAGE = 2 << 20 };
 int nic_mem_large(struct nic *nic, uint64_t addr);
@@ -240,7 +241,8 @@ struct nic_taken {
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 /*
  * The same for one VI whose message is expected next: what nic_take would return if it is next on that VI's link, else 0, and
- * then nothing was done; out->data is NULL when something else is next there.  It is no replacement for nic_take, which looks at all links and does what else there is to do.  Hot.
+ * then nothing was done; out->data is NULL when something else is next there.  It is no replacement for nic_take, which looks
+ * at all links and does what else there is to do.  Hot.
  */
 uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
 
@@ -299,8 +301,8 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  *   plan   counts as a call on the handle.  Decides by parameter `wait`, by how the processes of the card and the cores they
  *          may use compare, and by what this wait has gone through so far, what rest does: `rest` says what.  `longest`:
  *          nanoseconds it may sleep in one go; 0: not at all, as when somebody polls for more than this NIC.  Returns how
- *          many idle looks the consumer may take before it asks again, a power of two.  It is for a tight loop of looks: who does something
- *          else in between, is left alone.
+ *          many idle looks the consumer may take before it asks again, a power of two.  It is for a tight loop of looks: who
+ *          does something else in between, is left alone.
  *   look   at the start of a look, if it may take long itself: only the time up to here is something else.
  *   rest   does it; may overlap with calls of other threads on the handle.  A sleep ends when a packet comes, when a peer
  *          asks for a connection or answers such a request, when the handle is closed, or when its time is over.
@@ -333,11 +335,12 @@ bool nic_wait_crowded(struct nic *nic);
  * tested.  At most NIC_OPS of joins, barriers and sends, and of receives, are under way in a slot.
  *
  * All members join with the same name and size.  Members are named by their slots, in the same order everywhere, each
- * once; a slot that has another life by now is that of a member that has died.  On a NIC with a Name Table (arch qnix) `slot` may be NULL: whoever joins under that name belongs to it.
- * The value of a join is the group's number at this NIC.  NIC_STATE: it has failed, and the value says why (NIC_WHY_*; of a join
- * that is shifted by NIC_WHY_SHIFT, and the number stands below it).  After NIC_WHY_LENGTH the group is as good as before, else it is good
- * for nothing but leaving.  Leaving waits for nobody: who leaves says by it that nothing in the group concerns it any more; what
- * others start in the group when they have heard of it ends with NIC_STATE.
+ * once; a slot that has another life by now is that of a member that has died.  On a NIC with a Name Table (arch qnix) `slot`
+ * may be NULL: whoever joins under that name belongs to it.  The value of a join is the group's number at this NIC.  NIC_STATE:
+ * it has failed, and the value says why (NIC_WHY_*; of a join that is shifted by NIC_WHY_SHIFT, and the number stands below
+ * it).  After NIC_WHY_LENGTH the group is as good as before, else it is good for nothing but leaving.  Leaving waits for
+ * nobody: who leaves says by it that nothing in the group concerns it any more; what others start in the group when they have
+ * heard of it ends with NIC_STATE.
  */
 enum {
 	NIC_WHY_NO_GROUP = 0,     /* this process is not a member of it */
@@ -375,7 +378,8 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value);
 
 /*
  * A process's name and its group, for the Name Tables of all NICs; named is over (NIC_OK) when all of the group are
- * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died; NIC_RESOURCE: there are too many groups.
+ * registered everywhere.  NIC_STATE: not this architecture, or a process of the group has died; NIC_RESOURCE: there are too
+ * many groups.
  */
 int nic_process_name(struct nic *nic, int32_t ai, int32_t pi, uint32_t group, uint32_t size);
 int nic_process_named(struct nic *nic);
@@ -383,8 +387,8 @@ int nic_process_named(struct nic *nic);
 struct qnix_slot;
 struct qnix_slot *nic_process_interface(struct nic *nic);
 /*
- * Commands have been put there, or their end is waited for: the NIC goes on, here or in its own process.  NIC_STATE: it has died, and
- * no doorbell will ring any more.
+ * Commands have been put there, or their end is waited for: the NIC goes on, here or in its own process.  NIC_STATE: it has
+ * died, and no doorbell will ring any more.
  */
 int nic_process_look(struct nic *nic);
 /* The driver's translation of a buffer that is locked: a bus address for each page; their number, 0: more than `room`. */
@@ -443,8 +447,9 @@ struct nic_slot_info {
 	uint64_t value[NIC_MAX_COUNTERS];
 };
 /*
- * For the program that is a card's daemon (`qnix nic`): runs the NICs of all processes with engine `daemon` on it, and returns when
- * there are none.  ready is called once it serves.  NIC_BUSY: another one does.  In the daemon's build of this library only.
+ * For the program that is a card's daemon (`qnix nic`): runs the NICs of all processes with engine `daemon` on it, and returns
+ * when there are none.  ready is called once it serves.  NIC_BUSY: another one does.  In the daemon's build of this library
+ * only.
  */
 int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg);
 /* Calls fn for each card of this user and host, then each live slot of one card; fn returns non-zero to stop. */

@@ -152,8 +152,8 @@ static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len
 }
 
 /*
- * The entry has been used for so much that the next large page under it is worth its price.  The program may have put other memory there
- * since, or a copy may be under way just now: so the rounds go on, but at growing intervals.
+ * The entry has been used for so much that the next large page under it is worth its price.  The program may have put other
+ * memory there since, or a copy may be under way just now: so the rounds go on, but at growing intervals.
  */
 static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dreg_entry *e)
 {

@@ -6,8 +6,8 @@
  * A message names the entry of the Group Table at its destination, and that entry's life, both of which the destination's own
  * New_Group has said: so a message for a group that has been left is known as one, and names may be used again.
  *
- * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED, and says who it was (NIC_WHY_*).  One that
- * leaves says so, since others may wait for it to take what they have sent.
+ * A member that dies breaks its groups: what is under way in them completes with QNIX_FAILED, and says who it was (NIC_WHY_*).
+ * One that leaves says so, since others may wait for it to take what they have sent.
  */
 #include "nicemu/ctl/group.h"
 #include "nicemu/ctl/qnix.h"
@@ -248,8 +248,8 @@ bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, 
 }
 
 /*
- * Nobody there, nor ever again, or somebody else by now.  Who dies leaves the slot's state as it was: where there is no link, its lock
- * is asked.  A link of an earlier epoch than the member's is about to be found lost.
+ * Nobody there, nor ever again, or somebody else by now.  Who dies leaves the slot's state as it was: where there is no link,
+ * its lock is asked.  A link of an earlier epoch than the member's is about to be found lost.
  */
 static bool gone(const struct nic *nic, uint32_t slot, uint32_t epoch)
 {

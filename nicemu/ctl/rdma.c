@@ -130,9 +130,9 @@ static uint32_t stream_limit(const struct nic_link *link)
 }
 
 /*
- * Up to how many bytes a write goes in packets.  A target that computes and looks now and then would be waited for in vain again and
- * again: the more often it was late, the more writes are done alone before the next one asks.  Doubt comes fast and goes slowly, so that
- * who is late more than now and then is hardly ever asked.
+ * Up to how many bytes a write goes in packets.  A target that computes and looks now and then would be waited for in vain
+ * again and again: the more often it was late, the more writes are done alone before the next one asks.  Doubt comes fast and
+ * goes slowly, so that who is late more than now and then is hardly ever asked.
  */
 static uint32_t put_limit(struct nic_link *link, const struct work *w)
 {
@@ -402,8 +402,8 @@ static nic_noinline enum step put(struct nic *nic, uint32_t vi, struct nic_link 
 }
 
 /*
- * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet; and,
- * unless it goes in packets itself, for all that do.
+ * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet;
+ * and, unless it goes in packets itself, for all that do.
  */
 static bool meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets)
 {

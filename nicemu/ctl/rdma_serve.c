@@ -1,10 +1,11 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control program: remote memory, for the peers.  What their NICs ask this one for (rdma.c, which tells why, how, and in what order):
- * parts of writes, which are put in place when they are taken from the link, and requests, which wait here in line: halves, from
- * process to process, and streams of reads.
+ * Control program: remote memory, for the peers.  What their NICs ask this one for (rdma.c, which tells why, how, and in what
+ * order): parts of writes, which are put in place when they are taken from the link, and requests, which wait here in line:
+ * halves, from process to process, and streams of reads.
  *
- * Nothing here is done before its claim is taken, and the right to it is looked at in this slot's own table, at the time of the copy.
+ * Nothing here is done before its claim is taken, and the right to it is looked at in this slot's own table, at the time of the
+ * copy.
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
@@ -48,7 +49,7 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 			nic_claim_tell(claim, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
 		}
 	}
-	nic_store_release(&link->asking->seen, id); /* pairs with take_back */
+	nic_store_release(&link->asking->seen, id); /* pairs with take_back (rdma.c) */
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */

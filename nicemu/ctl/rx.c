@@ -589,8 +589,8 @@ void nic_rx_done(struct nic *nic, uint32_t vi, uint32_t flags, uint32_t len, uin
 }
 
 /*
- * Cut-through: a message of one cell for a VI that is up, with a good receive at the head that it fits into.  The same checks as by
- * way of dispatch, which judges whatever is not so.
+ * Cut-through: a message of one cell for a VI that is up, with a good receive at the head that it fits into.  The same checks
+ * as by way of dispatch, which judges whatever is not so.
  */
 static inline bool cut(struct nic *nic, const struct nic_link *link, const struct nic_packet *p)
 {

@@ -317,8 +317,8 @@ static enum step do_send(struct nic *nic, const struct nic_vi_ctx *ctx, struct n
 }
 
 /*
- * Cut-through: a plain send of one segment that fits one cell or a given buffer and needs no acknowledgement, on an empty queue.  The same
- * checks in the same order as by way of the queue; whatever is not right goes that way, to be judged there.
+ * Cut-through: a plain send of one segment that fits one cell or a given buffer and needs no acknowledgement, on an empty
+ * queue.  The same checks in the same order as by way of the queue; whatever is not right goes that way, to be judged there.
  */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 {
@@ -448,8 +448,8 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 }
 
 /*
- * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read them
- * last.  While the consumer gets that message ready they come.
+ * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read
+ * them last.  While the consumer gets that message ready they come.
  */
 static inline void own_next(const struct nic *nic, uint32_t len)
 {

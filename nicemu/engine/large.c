@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Large pages under buffers that are moved again and again.  A copy from process to process takes hold of every page of the other
- * process, 512 of them for 2 MB, and that is half of its time; of a large page it is one.  Real NICs with a table of pages gain by them for
- * the same reason.
+ * process, 512 of them for 2 MB, and that is half of its time; of a large page it is one.  Real NICs with a table of pages gain
+ * by them for the same reason.
  *
  * Which buffers are worth it the consumer knows.  What is done here happens only where the administrator lets programs ask for
- * large pages, and only to private memory all of whose pages exist already: the process does not become larger, and nothing that it
- * shares with others, a child of fork for one, is taken apart.  Contents, addresses and mappings stay as they are.
+ * large pages, and only to private memory all of whose pages exist already: the process does not become larger, and nothing
+ * that it shares with others, a child of fork for one, is taken apart.  Contents, addresses and mappings stay as they are.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -5,8 +5,8 @@
  * is parts on the root's board: one copy in, one copy out at each receiver, and up to NIC_BOARD_PLACES parts under way.
  *
  * Nothing here rings for each step: who sees a barrier complete wakes those that still sleep, and somebody who is awake does (who
- * looks at a leader's board alone, wakes that), since a sleeper looks at the boards once more behind its fence (engine/wait.c); so does who puts a part on its board, and who
- * takes one that its root may wait for.
+ * looks at a leader's board alone, wakes that), since a sleeper looks at the boards once more behind its fence (engine/wait.c);
+ * so does who puts a part on its board, and who takes one that its root may wait for.
  *
  * Boards are foreign memory: numbers are copied once and checked; a buffer's index is masked; and what a receiver has copied
  * counts only if the root still is in the group afterwards, since its buffers are then still its own.
@@ -163,8 +163,8 @@ static bool leads(const struct nic_group *g)
 }
 
 /*
- * Is the barrier over for this one?  A leader's word says it to the others, but only its own word says that it leads; otherwise all
- * boards are looked at, from where that stopped the last time.
+ * Is the barrier over for this one?  A leader's word says it to the others, but only its own word says that it leads; otherwise
+ * all boards are looked at, from where that stopped the last time.
  */
 static bool is_over(const struct nic_group *g, uint32_t *from)
 {
@@ -302,8 +302,8 @@ static bool has_buffer(struct nic *nic, struct nic_group *g, uint32_t i)
 }
 
 /*
- * The next place, and what the next part of such a length would need of its buffer: receivers have read them some parts ago, and the
- * root would have to get each line back before it can publish what it writes there.
+ * The next place, and what the next part of such a length would need of its buffer: receivers have read them some parts ago,
+ * and the root would have to get each line back before it can publish what it writes there.
  */
 static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t len)
 {
@@ -552,8 +552,8 @@ static bool wait_next(const struct nic *nic, const struct nic_member *m)
 }
 
 /*
- * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line; and its lines
- * are asked for all at once.
+ * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line; and its
+ * lines are asked for all at once.
  */
 static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
                                 uint32_t total, uint32_t len)

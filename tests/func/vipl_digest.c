@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One recorded workload, played under every architecture with every engine: sends of all sizes with and without immediate data, RDMA writes and
- * reads, at every reliability level.  Everything that the consumer sees is hashed in the order in which it sees it: status,
- * length, immediate data and bytes of each completed descriptor, and the memory at the end.  The digests must be equal.
+ * One recorded workload, played under every architecture with every engine: sends of all sizes with and without immediate data,
+ * RDMA writes and reads, at every reliability level.  Everything that the consumer sees is hashed in the order in which it sees
+ * it: status, length, immediate data and bytes of each completed descriptor, and the memory at the end.  The digests must be
+ * equal.
  */
 #include <stdlib.h>
 

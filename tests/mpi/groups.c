@@ -291,8 +291,8 @@ static void types_freed_early(void)
 			for (int i = 0; i < 2 * N; i++) {
 				bool sent = b & 1 ? i % 2 == 0 : i < N;
 
-				CHECK(grid[b][i] == (sent || check.rank == root ? round + b + i : -1), "round %d, broadcast %d: number %d is %d", round, b, i,
-				      grid[b][i]);
+				CHECK(grid[b][i] == (sent || check.rank == root ? round + b + i : -1),
+				      "round %d, broadcast %d: number %d is %d", round, b, i, grid[b][i]);
 			}
 	}
 	MPI_Comm_free(&comm);

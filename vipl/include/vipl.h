@@ -411,9 +411,9 @@ void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer);
 
 /*
  * Waiting beside other work.  A program that polls asks, after a look that found nothing, what to do until the next one: Plan
- * sets Rest, and returns how many looks, a power of two, it may take before it asks again; Rest does it.  Zero the structure first, and set
- * Began to 0 whenever something has come.  LongestSleep is in microseconds, 0: it must not sleep.  Plan is a call on the NIC
- * handle as any other; Rest may overlap with other threads' calls, also on a handle that was opened unlocked.
+ * sets Rest, and returns how many looks, a power of two, it may take before it asks again; Rest does it.  Zero the structure
+ * first, and set Began to 0 whenever something has come.  LongestSleep is in microseconds, 0: it must not sleep.  Plan is a
+ * call on the NIC handle as any other; Rest may overlap with other threads' calls, also on a handle that was opened unlocked.
  */
 enum { VIPX_REST_SPIN, VIPX_REST_YIELD, VIPX_REST_SLEEP };
 typedef struct {
@@ -456,9 +456,11 @@ VIP_ULONG VipxConnectEpoch(IN VIP_NIC_HANDLE NicHandle);
  * Groups of process slots, whose NICs carry on a barrier or a broadcast by themselves.  Join, Barrier and Broadcast start an
  * operation, VipxOperationDone says whether it is over and ends it: VIP_NOT_DONE, VIP_SUCCESS and the operation's value,
  * VIP_ERROR_RESOURCE (may be tried again) or VIP_INVALID_STATE: it has failed, and the value says why, VIPX_WHY_*; of a join
- * it stands above the number, at VIPX_WHY_SHIFT, but for VIPX_WHY_NIC, with which there is no number.  An operation VIPX_OVER is over when the call that starts it returns; asking is not needed, and yields no value.
- * VIP_ERROR_RESOURCE from the call that starts one: try again later.  All members join with the same name and the same list of slots (VipxCardSlot), and broadcast
- * the same number of bytes, at most VIPX_BROADCAST_MAX, from the slot Root.  The value of a join is the group's number here.
+ * it stands above the number, at VIPX_WHY_SHIFT, but for VIPX_WHY_NIC, with which there is no number.  An operation VIPX_OVER
+ * is over when the call that starts it returns; asking is not needed, and yields no value.  VIP_ERROR_RESOURCE from the call
+ * that starts one: try again later.  All members join with the same name and the same list of slots (VipxCardSlot), and
+ * broadcast the same number of bytes, at most VIPX_BROADCAST_MAX, from the slot Root.  The value of a join is the group's
+ * number here.
  */
 #define VIPX_BROADCAST_MAX 1048576
 #define VIPX_OVER 0

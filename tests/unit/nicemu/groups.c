@@ -385,8 +385,8 @@ static void meet(const int *who, const uint32_t *joins)
 }
 
 /*
- * A member has died, and somebody else has its slot, and joins other members under the same name, in the same place.  Who joins with the
- * dead is told of the death, whoever comes first; the newcomer's group is made of those whom it means.
+ * A member has died, and somebody else has its slot, and joins other members under the same name, in the same place.  Who joins
+ * with the dead is told of the death, whoever comes first; the newcomer's group is made of those whom it means.
  */
 static void slot_taken_anew(void)
 {
