@@ -174,7 +174,7 @@ static struct mtl_qnix_peer *peer_of(const struct cmpi_proc *proc)
 /* A process died, or the whole device failed (proc NULL).  MPI cannot go on without it. */
 void mtl_qnix_peer_lost(void *arg, struct cmpi_proc *proc, int err, const char *text)
 {
-	char name[QNIX_NAME_MAX] = "the NIC";
+	char name[QNIX_NAME_MAX] = "the NIC", line[384];
 	struct mtl_qnix_peer *peer;
 
 	(void)arg;
@@ -185,7 +185,9 @@ void mtl_qnix_peer_lost(void *arg, struct cmpi_proc *proc, int err, const char *
 		qnix_name_text(&peer->ompi->super.proc_name, name);
 	else if (proc)
 		qnix_rank_text(cmpi_proc_rank(proc), name);
-	mtl_qnix_tell(0, "mtl-peer-lost", "%s%s%s is lost: %s", name, peer ? " on host " : "",
-	              peer ? opal_get_proc_hostname(&peer->ompi->super) : "", text ? text : cmpi_err_text(err));
+	snprintf(line, sizeof(line), "%s%s%s is lost: %s", name, peer ? " on host " : "",
+	         peer ? opal_get_proc_hostname(&peer->ompi->super) : "", text ? text : cmpi_err_text(err));
+	mtl_qnix_tell(0, NULL, "%s", line); /* by itself first: mpirun may lose what it is given to explain before an abort */
+	mtl_qnix_tell(0, "mtl-peer-lost", "%s", line);
 	ompi_rte_abort(1, NULL);
 }
