@@ -19,6 +19,16 @@ static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 	lost++;
 }
 
+/* How often the handler was called.  A NIC in another process may tell of a loss a moment after the receive has come back. */
+static unsigned losses(const struct side *s)
+{
+	for (int ms = 0; ms < 30000 && !lost; ms++) {
+		VipxPoll(s->nic);
+		usleep(1000);
+	}
+	return lost;
+}
+
 static VIP_RELIABILITY_LEVEL level;
 
 enum leaving { DISCONNECTS, CLOSES, EXITS, KILLED, WAYS };
@@ -56,7 +66,7 @@ static void survivor(struct side *s)
 	VIP(VIP_DESCRIPTOR_ERROR, VipRecvWait(s->vi, 30000, &done));
 	CHECK(done == d);
 	CHECK(d->CS.Status & (VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR));
-	CHECK_EQ(lost, 1);
+	CHECK_EQ(losses(s), 1);
 	CHECK(last_lost.NicHandle == s->nic && last_lost.ViHandle == s->vi);
 	CHECK_EQ(vi_state(s->vi), VIP_STATE_ERROR);
 	post_send(s, d = desc_make(s, 1, s->data, 64));
@@ -153,7 +163,7 @@ static void witness(struct side *s)
 	CHECK(done == desc_at(s, (i - 1) % 64));
 	CHECK(done->CS.Status & (VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR | VIP_STATUS_PARTIAL_ERROR));
 	CHECK(vi_becomes(s->vi, VIP_STATE_ERROR)); /* an unreliable VI may find one message broken first */
-	CHECK_EQ(lost, 1);
+	CHECK_EQ(losses(s), 1);
 	side_close(s);
 }
 
