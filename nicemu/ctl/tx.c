@@ -14,6 +14,7 @@ enum {
 	PATIENCE = 64,
 	OWN_NEXT = 2048, /* bytes */
 };
+
 /* ---- completion -------------------------------------------------------------------------------------------------- */
 
 static nic_cold void release_buffer(struct nic *nic, const struct nic_desc *desc)
