@@ -237,14 +237,15 @@ struct nic_taken {
 	uint64_t cookie; /* of the VI */
 	void *data;      /* in: room for NIC_INLINE_MAX bytes; out: where the message is, there or in a buffer of the pool */
 	void *buffer;    /* that buffer, the consumer's from now on; NULL: none */
+	uint32_t length; /* out: of the message, by nic_take_of */
 };
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 /*
- * The same for one VI whose message is expected next: what nic_take would return if it is next on that VI's link, else 0, and
- * then nothing was done; out->data is NULL when something else is next there.  It is no replacement for nic_take, which looks
- * at all links and does what else there is to do.  Hot.
+ * The same for one VI whose message is expected next: NIC_OK when what nic_take would take is next on that VI's link, else
+ * NIC_NOT_DONE, and then nothing was done; out->data is NULL when something else is next there.  It is no replacement for
+ * nic_take, which looks at all links and does what else there is to do.  Hot.
  */
-uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
+int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 

@@ -385,7 +385,7 @@ static void forget_work(struct nic_vi_ctx *ctx)
 {
 	ctx->tx_head = ctx->tx_next = ctx->tx_tail;
 	ctx->rx_head = ctx->rx_tail;
-	ctx->tx_spilled = ctx->rx_spilled = ctx->rx_bad = 0;
+	ctx->tx_spilled = ctx->rx_spilled = ctx->rx_bad = ctx->rx_quick = 0;
 	ctx->send_cq = ctx->recv_cq = 0;
 }
 

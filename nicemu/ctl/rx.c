@@ -57,6 +57,7 @@ void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc
 	if (nic_unlikely(status)) {
 		nic_count(nic, protection_errors, status == NIC_ST_PROTECTION);
 		ctx->rx_bad++;
+		ctx->rx_quick = 0;
 	}
 }
 
@@ -86,7 +87,7 @@ static void pop(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx, uint32_t s
 	struct nic_desc *desc = nic_host(rx_head(nic, vi, ctx)->desc);
 
 	ctx->rx_head++;
-	ctx->rx_done = 0;
+	ctx->rx_done = ctx->rx_quick = 0;
 	if (nic_unlikely(ctx->rx_spilled))
 		nic->arch->post->refill(nic, vi);
 	complete(nic, ctx, desc, status, length, imm);
@@ -149,7 +150,7 @@ static nic_noinline void reject(struct nic *nic, const struct arrival *a, uint32
 		if (event != NIC_EV_NONE)
 			nic_event(nic, event, ctx->cookie, 0, NIC_ST_OP_RECEIVE);
 		ctx->rx_skip = (a->flags & NIC_PF_MORE) != 0;
-		ctx->rx_done = 0;
+		ctx->rx_done = ctx->rx_quick = 0;
 		acknowledge(nic, a);
 		return;
 	}
@@ -306,6 +307,7 @@ static bool deliver_buffer(struct nic *nic, const struct arrival *a, uint32_t in
 	}
 	if (nic_unlikely(a->flags & NIC_PF_MORE)) {
 		ctx->rx_done = done + a->len;
+		ctx->rx_quick = 0;
 		return false;
 	}
 	pop(nic, a->vi, ctx, success(a, NIC_ST_OP_RECEIVE) | (taken ? NIC_ST_POOL : 0), done + a->len, a->imm);
@@ -687,6 +689,7 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		nic_link_take(link, cells);
 		collect(link, p, cells, out->data);
 		out->buffer = NULL;
+		ctx->rx_quick = e->room < NIC_PAYLOAD ? e->room : NIC_PAYLOAD; /* and so are shorter ones, until the receive has gone */
 	} else {
 		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !buffer_of(nic, p, len, out)))
 			return 0;
@@ -704,44 +707,47 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 	return len;
 }
 
-/* There is a packet on the link of a VI, and it is not of the kind that take_cell looks for. */
-static nic_noinline uint32_t take_found(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_cq *cq, struct nic_taken *out)
+/* There is a packet on the link of a VI, and it is not known to be one that take_cell may take. */
+static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out)
 {
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	const struct nic_packet *p = nic_link_peek(link);
-	uint32_t len = p && p->vi == vi ? nic_rx_take(nic, link, p, cq, out) : 0;
 
-	if (nic_unlikely(!len))
-		out->data = NULL;
-	return len;
+	out->length = p && p->vi == ctx - nic->slot->vi ? nic_rx_take(nic, link, p, cq, out) : 0;
+	if (nic_likely(out->length))
+		return NIC_OK;
+	out->data = NULL;
+	return NIC_NOT_DONE;
 }
 
-/* One cell that the receive at the head has room for: with the checks of nic_rx_take, and without a call. */
-static nic_noinline uint32_t take_cell(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_cq *cq, struct nic_taken *out)
+/* One cell, and nic_rx_take found the like good since the state of the receive queue changed: it is not looked at again. */
+static nic_noinline int take_cell(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out,
+                                  struct nic_link *link, const struct nic_packet *p)
 {
-	const struct nic_packet *p = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)];
-	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t len = p->len_flags;
 
-	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= NIC_PAYLOAD || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) ||
-	                 ctx->rx_head == ctx->rx_tail || (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) ||
-	                 len > nic->slot->rxq[vi & (NIC_VI_TABLE - 1)][ctx->rx_head & (NIC_RXQ - 1)].room))
-		return take_found(nic, vi, link, cq, out);
+	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
+		return take_found(nic, ctx, cq, out);
 	nic_link_take(link, 1);
 	nic_copy_short(out->data, p->data, NIC_PAYLOAD);
 	nic_link_consume(link, 1);
+	out->cookie = ctx->cookie;
+	out->buffer = NULL;
+	out->length = len;
 	nic_count(nic, packets_received, 1);
 	nic_count(nic, recv_short, 1);
-	out->buffer = NULL;
-	out->cookie = ctx->cookie;
-	return len;
+	return NIC_OK;
 }
 
 /* Most calls find nothing, and have saved nothing for it.  No link is here where the NIC runs elsewhere. */
-uint32_t nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
+int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
 {
-	struct nic_link *link = nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 
-	return nic_unlikely(!link) || !nic_link_peek(link) ? 0 : take_cell(nic, vi, link, cq, out);
+	if (nic_unlikely(!link) || !nic_link_any(link))
+		return NIC_NOT_DONE;
+	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
 }
 
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)

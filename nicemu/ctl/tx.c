@@ -428,19 +428,20 @@ static nic_noinline int rung(struct nic_link *link)
 /* One cell, on a link with room: calls nothing but at its end, so that nothing has to be saved. */
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint64_t len = (uint64_t)sizeof(msg->head) + msg->alen + msg->blen;
+	uint32_t alen = msg->alen, blen = msg->blen;
+	uint64_t len = (uint64_t)sizeof(msg->head) + alen + blen;
 	struct nic_packet *p;
 
 	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_short(nic, vi, msg);
 	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-	memcpy(p->data, &msg->head, sizeof(msg->head));
-	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
 	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
 	p->imm = 0;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	nic_copy_short(p->data + sizeof(msg->head), msg->a, alen);
+	nic_copy_short(p->data + sizeof(msg->head) + alen, msg->b, blen);
 	nic_link_store(link, p, 1);
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);

@@ -21,7 +21,7 @@ void nic_event(struct nic *nic, enum nic_event_code code, uint64_t vi_cookie, ui
 /* The short ways in and out. */
 static void shut(struct nic_vi_ctx *ctx, uint32_t vi)
 {
-	ctx->short_max = ctx->quick_max = 0;
+	ctx->short_max = ctx->quick_max = ctx->rx_quick = 0;
 	ctx->from_peer = nic_packet_word(0, 0, (uint16_t)(vi ^ 1)); /* what packets for this VI cannot say */
 }
 

@@ -114,7 +114,7 @@ static inline struct nic_more *nic_link_more(struct nic_packet *ring, uint32_t p
 /* The reserved packet of so many cells is the peer's now; which may sleep. */
 static inline void nic_link_store(struct nic_link *link, struct nic_packet *packet, uint32_t cells)
 {
-	nic_store_release(&packet->seq, link->tx_pos + 1); /* L1: pairs with the acquire in nic_link_peek */
+	nic_store_release(&packet->seq, link->tx_pos + 1); /* L1: pairs with the acquire in nic_link_any */
 	link->tx_pos += cells;
 	atomic_signal_fence(memory_order_seq_cst); /* B1: no instruction; pairs with the barrier in nic_wait_doze */
 }
@@ -143,12 +143,18 @@ static inline void nic_link_own(struct nic_link *link, uint32_t cells)
 		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
 }
 
+/* Has a packet arrived? */
+static inline bool nic_link_any(const struct nic_link *link)
+{
+	uint32_t pos = link->rx_pos;
+
+	return nic_load_acquire(&link->rx[pos & (NIC_RING_CELLS - 1)].seq) == pos + 1; /* L1 */
+}
+
 /* The packet that has arrived next, or NULL. */
 static inline struct nic_packet *nic_link_peek(struct nic_link *link)
 {
-	struct nic_packet *packet = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)];
-
-	return nic_load_acquire(&packet->seq) == link->rx_pos + 1 ? packet : NULL; /* L1 */
+	return nic_link_any(link) ? &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)] : NULL;
 }
 
 /* The packet that peek returned is taken: before its buffer has another owner, so that a crash loses it rather than doubles it. */

@@ -381,17 +381,18 @@ VIP_RETURN VipxSendBuffer(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Data, IN VIP_U
 typedef struct _VIPX_ARRIVAL {
 	VIP_VI_HANDLE ViHandle;
 	VIP_PVOID Message, Buffer;  /* by value */
+	VIP_UINT32 Length;          /* by value */
+	VIP_BOOLEAN RecvQueue;
 	VIP_DESCRIPTOR *Descriptor; /* NULL: by value */
 	VIP_PVOID User;             /* what VipSetUserData left at the VI */
-	VIP_BOOLEAN RecvQueue;
-	VIP_UINT32 Length;          /* by value */
 	VIP_UINT64 Data[(VIPX_SHORT_MAX + 7) / 8];
 } VIPX_ARRIVAL;
 VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
 /*
  * The short way to a message by value that is expected on one VI whose receive queue has a completion queue, which is empty:
- * what VipxCQTake would return of that VI, or VIP_NOT_DONE, and then nothing was done; not even the NIC's other work, so
- * VipxCQTake has to be called, too. Message is NULL then when something has come that has to go that way.
+ * what VipxCQTake would return of that VI in ViHandle, Message, Buffer and Length (the other members it leaves alone), or
+ * VIP_NOT_DONE, and then nothing was done; not even the NIC's other work, so VipxCQTake has to be called, too.  Message is
+ * NULL then when something has come that has to go that way.
  */
 VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
 

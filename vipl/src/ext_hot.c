@@ -59,7 +59,8 @@ VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Leng
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
 _Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
                offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&
-               offsetof(VIPX_ARRIVAL, Buffer) == offsetof(struct nic_taken, buffer), "the NIC fills in the first three");
+               offsetof(VIPX_ARRIVAL, Buffer) == offsetof(struct nic_taken, buffer) &&
+               offsetof(VIPX_ARRIVAL, Length) == offsetof(struct nic_taken, length), "the NIC fills in the first four");
 
 /* There are entries in the queue: the oldest one of a VI that still exists, and its descriptor. */
 static __attribute__((noinline)) VIP_RETURN take_entry(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
@@ -108,17 +109,8 @@ VIP_RETURN VipxCQTake(VIP_CQ_HANDLE CQHandle, VIPX_ARRIVAL *Arrival)
 /* Of a VI whose receives have a completion queue. */
 static inline VIP_RETURN take_of(struct vipl_vi *vi, VIPX_ARRIVAL *arrival)
 {
-	VIP_UINT32 length;
-
 	arrival->Message = arrival->Data;
-	length = nic_take_of(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_taken *)(void *)arrival);
-	if (!length)
-		return VIP_NOT_DONE;
-	arrival->Length = length;
-	arrival->User = vi->user;
-	arrival->RecvQueue = VIP_TRUE;
-	arrival->Descriptor = NULL;
-	return VIP_SUCCESS;
+	return (VIP_RETURN)nic_take_of(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_taken *)(void *)arrival);
 }
 
 static __attribute__((noinline)) VIP_RETURN recv_take(VIP_VI_HANDLE ViHandle, VIPX_ARRIVAL *Arrival)

@@ -171,6 +171,8 @@ VIPL_INLINE uintptr_t vipl_handle_of(const struct vipl_object *object)
 		uintptr_t u = (uintptr_t)handle;                                          \
 		struct struct_name *found = &table[(u >> VIPL_INDEX_SHIFT) & ((max) - 1)]; \
 		__asm__("" : "+r"(found));                                                \
+		if (!found)                                                               \
+			__builtin_unreachable(); /* which the compiler cannot see any more */ \
 		return vipl_is(&found->object, u) ? found : NULL;                         \
 	}
 VIPL_LOOKUP(vipl_nic_lookup, vipl_nic, vipl_nics, VIPL_MAX_NIC)
