@@ -286,14 +286,9 @@ static bool noop_send(struct cmpi_proc *proc, uint32_t tag)
 	return true;
 }
 
-/* Enough is owed to a starved peer; or to any. */
 void via_flow_noop_due(struct cmpi_proc *proc)
 {
-	const struct via_params *p = &proc->cmpi->params;
-
-	if (proc->state != VIA_CONN_CONNECTED)
-		return;
-	if (proc->local_credit >= p->dynamic || proc->remote_cc <= p->preserve)
+	if (proc->state == VIA_CONN_CONNECTED)
 		noop_send(proc, 0);
 }
 

@@ -38,24 +38,24 @@ static inline void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
 		via_send_pending(proc);
 }
 
-/* Credit that the next header can carry. */
-static inline uint32_t via_header_credit(const struct cmpi_proc *proc)
-{
-	return via_likely(proc->local_credit <= VIA_CREDIT_BYTE) ? proc->local_credit : VIA_CREDIT_BYTE;
-}
-
 /* The 8 bytes of a header; what it says is not yet said. */
-static inline uint64_t via_header_word(const struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, uint32_t credit)
+static inline uint64_t via_header_word(const struct cmpi_proc *proc, uint32_t type_tag, uint32_t id)
 {
-	uint32_t mine = via_likely(proc->remote_credit <= VIA_CREDIT_BYTE) ? proc->remote_credit : VIA_CREDIT_BYTE;
+	uint32_t credit = proc->local_credit, mine = proc->remote_credit;
 
+	if (via_unlikely((credit | mine) > VIA_CREDIT_BYTE)) { /* a header says no more than fits it; the next one the rest */
+		credit = credit < VIA_CREDIT_BYTE ? credit : VIA_CREDIT_BYTE;
+		mine = mine < VIA_CREDIT_BYTE ? mine : VIA_CREDIT_BYTE;
+	}
 	return htole64(type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48 |
 	               (uint64_t)(proc->consumed / VIA_CONSUMED_UNIT) << 56);
 }
 
-/* The header leaves: the peer is told of that credit. */
-static inline void via_header_told(struct cmpi_proc *proc, uint32_t credit)
+/* The header leaves: the peer is told of the credit in it. */
+static inline void via_header_told(struct cmpi_proc *proc, uint64_t word)
 {
+	uint32_t credit = (uint8_t)(le64toh(word) >> 32);
+
 	proc->local_credit = (uint16_t)(proc->local_credit - credit);
 	proc->granted += credit;
 }
@@ -63,10 +63,9 @@ static inline void via_header_told(struct cmpi_proc *proc, uint32_t credit)
 /* In one store: the NIC reads it back right away. */
 static inline void via_header_fill(struct cmpi_proc *proc, struct via_header *header, uint32_t type_tag, uint32_t id)
 {
-	uint32_t credit = via_header_credit(proc);
-	uint64_t word = via_header_word(proc, type_tag, id, credit);
+	uint64_t word = via_header_word(proc, type_tag, id);
 
-	via_header_told(proc, credit);
+	via_header_told(proc, word);
 	memcpy(header, &word, sizeof(word));
 }
 
@@ -95,14 +94,12 @@ static inline void via_flow_send(struct cmpi_proc *proc, struct via_vbuf *v, uin
  */
 static inline bool via_send_short(struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, VIPX_SHORT *message)
 {
-	uint32_t credit = via_header_credit(proc);
-
 	if (via_unlikely(proc->sends_posted))
 		return false;
-	message->Head = via_header_word(proc, type_tag, id, credit);
+	message->Head = via_header_word(proc, type_tag, id);
 	if (via_unlikely(VipxSendShort(proc->vi, message) != VIP_SUCCESS))
 		return false;
-	via_header_told(proc, credit);
+	via_header_told(proc, message->Head);
 	return true;
 }
 
@@ -119,15 +116,14 @@ static inline bool via_flow_short(struct cmpi_proc *proc, uint32_t type_tag, VIP
 /* The same for a packet in a pool buffer, room for its header at the front; true: the buffer is gone. */
 static inline bool via_flow_given(struct cmpi_proc *proc, uint32_t type_tag, void *buffer, size_t len)
 {
-	uint32_t credit = via_header_credit(proc);
-	uint64_t word = via_header_word(proc, type_tag, proc->next_out, credit);
+	uint64_t word = via_header_word(proc, type_tag, proc->next_out);
 
 	if (via_unlikely(!proc->remote_credit || proc->sends_posted))
 		return false;
 	memcpy(buffer, &word, sizeof(word));
 	if (via_unlikely(VipxSendBuffer(proc->vi, buffer, len) != VIP_SUCCESS))
 		return false;
-	via_header_told(proc, credit);
+	via_header_told(proc, word);
 	proc->next_out++;
 	proc->remote_credit--;
 	return true;
@@ -181,10 +177,12 @@ static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_he
 	return via_flow_credit(proc, header);
 }
 
-/* Sends credit that has nothing to ride on, when it is much or the peer is starved.  Ahead of the backlog. */
+/* Sends credit that has nothing to ride on, when enough is owed to a starved peer, or to any.  Ahead of the backlog. */
 static inline void via_flow_noop(struct cmpi_proc *proc)
 {
-	if (via_unlikely(proc->local_credit >= proc->cmpi->params.notify))
+	const struct via_params *p = &proc->cmpi->params;
+
+	if (via_unlikely(proc->local_credit >= p->notify) && (proc->local_credit >= p->dynamic || proc->remote_cc <= p->preserve))
 		via_flow_noop_due(proc);
 }
 

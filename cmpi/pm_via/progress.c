@@ -179,10 +179,6 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRI
 
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
 		goto out;
-	if (via_unlikely(c->near != proc)) {
-		c->near = proc;
-		c->near_trust = 0;
-	}
 	memcpy(&header, data, sizeof(header));
 	if (via_likely(is_message(header.type) && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
 		good = message(c, proc, &header, data, len);
@@ -195,6 +191,15 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRI
 out:
 	if (arrival->Buffer)
 		VipxGiveBuffer(c->nic, arrival->Buffer);
+}
+
+/* The peer has sent a packet by value: is it another one than the last? */
+static inline void nearest(struct cmpi *c, struct cmpi_proc *proc)
+{
+	if (via_likely(c->near == proc))
+		return;
+	c->near = proc;
+	c->near_trust = 0;
 }
 
 /* A receive has completed on a connection that is not simply connected; true: it carries a packet to be handled. */
@@ -245,10 +250,12 @@ static inline int packets(struct cmpi *c, bool *empty)
 			*empty = true;
 			return (int)n;
 		}
-		if (arrival.Descriptor)
+		if (arrival.Descriptor) {
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
-		else if (via_likely(result == VIP_SUCCESS))
+		} else if (via_likely(result == VIP_SUCCESS)) {
+			nearest(c, arrival.User);
 			value(c, arrival.User, &arrival);
+		}
 	}
 	spend(c, budget, true);
 	*empty = false;

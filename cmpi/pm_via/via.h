@@ -188,17 +188,18 @@ struct cmpi_proc {
 	struct cmpi *cmpi;
 	VIP_VI_HANDLE vi;
 	uint16_t remote_credit; /* packets this side may send; 0 unless CONNECTED or CLOSING */
-	uint16_t local_credit;  /* receives posted that the peer does not know of */
-	uint16_t next_out, next_in;
 	uint16_t sends_posted;  /* descriptors in the send queue */
+	uint16_t next_out;
+	uint16_t base;          /* receives this connection owns: depth + noop_extra */
+	uint16_t local_credit;  /* receives posted that the peer does not know of */
+	uint16_t preposts;      /* receives posted */
+	uint16_t next_in;
 	uint8_t state;          /* enum via_conn_state */
 	uint8_t remote_cc;      /* credit the peer had at its last packet */
 	uint8_t consumed_cc;    /* what the peer said it has delivered of our eager bytes, at its last packet */
 	uint8_t noops_sent, noops_acked, noops_in; /* modulo 256 */
 	bool special;           /* arrivals change what receives are wanted: fresh, or R3 data expected */
 	/* hot: receiving */
-	uint16_t preposts;      /* receives posted */
-	uint16_t base;          /* receives this connection owns: depth + noop_extra */
 	uint16_t replace_below; /* new receives are posted when fewer than this are */
 	bool in_flow, in_sending, in_lost;
 	bool late;              /* in_lost: since the completion queue was looked at last */
