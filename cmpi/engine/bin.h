@@ -43,6 +43,29 @@ static inline struct mpip_bin *mpip_bin_get(struct mpip_engine *e, uint32_t cont
 	return __builtin_expect(bin != NULL, 1) ? bin : mpip_bin_create(e, context, source, tag);
 }
 
+/* Behind the receives that are posted there; the caller counts it. */
+static inline void mpip_bin_append(struct mpip_engine *e, struct mpip_bin *bin, struct cmpi_req *req)
+{
+	req->bin = bin;
+	req->sequence = e->sequence++;
+	req->next = NULL;
+	req->prev = bin->posted ? bin->posted_tail : NULL;
+	*(bin->posted ? &bin->posted_tail->next : &bin->posted) = req;
+	bin->posted_tail = req;
+	mpip_req_set(req, MPIP_REQ_RECVHEAD);
+}
+
+/* The first receive of a bin without wildcards, for a message. */
+static inline void mpip_bin_take(struct mpip_engine *e, struct mpip_bin *bin, struct cmpi_req *req)
+{
+	struct cmpi_req *next = req->next;
+
+	bin->posted = next;
+	*(next ? &next->prev : &bin->posted_tail) = NULL;
+	mpip_req_set(req, MPIP_REQ_RECEIVING);
+	e->nposted[MPIP_EXACT]--;
+}
+
 static inline enum mpip_class mpip_class_of(int32_t source, int32_t tag)
 {
 	return (enum mpip_class)((tag == CMPI_ANY_TAG ? MPIP_ANY_TAG : 0) | (source == CMPI_ANY_SOURCE ? MPIP_ANY_SOURCE : 0));

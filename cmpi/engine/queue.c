@@ -56,13 +56,7 @@ bool mpip_enqposted(struct mpip_engine *e, struct cmpi_req *req)
 
 	if (__builtin_expect(!bin, 0))
 		return false;
-	req->bin = bin;
-	req->sequence = e->sequence++;
-	req->next = NULL;
-	req->prev = bin->posted ? bin->posted_tail : NULL;
-	*(bin->posted ? &bin->posted_tail->next : &bin->posted) = req;
-	bin->posted_tail = req;
-	mpip_req_set(req, MPIP_REQ_RECVHEAD);
+	mpip_bin_append(e, bin, req);
 	e->nposted[class]++;
 	e->wild += class != MPIP_EXACT;
 	return true;

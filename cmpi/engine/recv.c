@@ -3,7 +3,7 @@
  * Receives and probes: a message that is there already goes to the module with its request (pt_uirecv), a receive that finds
  * none is posted.  A message that comes later is matched by the module's call of mpip_arrived.
  */
-#include "cmpi/engine/engine.h"
+#include "cmpi/engine/bin.h"
 
 /* ---- what modules are told of posted receives -------------------------------------------------------------------------- */
 
@@ -27,13 +27,29 @@ static inline void tell_unposted(struct cmpi *c, const struct cmpi_req *req, str
 	}
 }
 
-/* A message of `from` has arrived: the receive for it, which is the module's from now on.  NULL: it is unexpected. */
-struct cmpi_req *mpip_arrived(struct cmpi *c, struct cmpi_proc *from, uint32_t context, int32_t source, int32_t tag)
+static __attribute__((noinline)) struct cmpi_req *arrived(struct cmpi *c, struct cmpi_proc *from, uint32_t context, int32_t source,
+                                                          int32_t tag)
 {
 	struct cmpi_req *req = mpip_match_posted(mpip_engine(c), context, source, tag);
 
 	if (req)
 		tell_unposted(c, req, from);
+	return req;
+}
+
+/*
+ * A message of `from` has arrived: the receive for it, which is the module's from now on.  NULL: it is unexpected.  The usual
+ * one is like the last, has a receive that no module is to be told of, and there are no wildcards.
+ */
+struct cmpi_req *mpip_arrived(struct cmpi *c, struct cmpi_proc *from, uint32_t context, int32_t source, int32_t tag)
+{
+	struct mpip_engine *e = mpip_engine(c);
+	struct mpip_bin *bin = e->recent;
+	struct cmpi_req *req;
+
+	if (__builtin_expect(!bin || !mpip_bin_is(bin, context, source, tag) || e->wild || !(req = bin->posted) || req->to, 0))
+		return arrived(c, from, context, source, tag);
+	mpip_bin_take(e, bin, req);
 	return req;
 }
 
@@ -60,7 +76,7 @@ static inline int post(struct cmpi *c, struct cmpi_req *req)
 	return CMPI_OK;
 }
 
-int cmpi_irecv(struct cmpi *c, struct cmpi_req *req)
+static __attribute__((noinline)) int start(struct cmpi *c, struct cmpi_req *req)
 {
 	struct mpip_engine *e = mpip_engine(c);
 	struct cmpi_message *message;
@@ -79,6 +95,20 @@ int cmpi_irecv(struct cmpi *c, struct cmpi_req *req)
 out:
 	mpip_unlock(e);
 	return err;
+}
+
+/* The usual one is like the last, without wildcards, no message waits, and no module is to be told. */
+int cmpi_irecv(struct cmpi *c, struct cmpi_req *req)
+{
+	struct mpip_engine *e = mpip_engine(c);
+	struct mpip_bin *bin = e->recent;
+
+	if (__builtin_expect(e->threads || e->first || !bin || !mpip_bin_is(bin, req->comm->context, req->source, req->tag) || req->to ||
+	                     mpip_class_of(req->source, req->tag) != MPIP_EXACT, 0))
+		return start(c, req);
+	mpip_bin_append(e, bin, req);
+	e->nposted[MPIP_EXACT]++;
+	return CMPI_OK;
 }
 
 int cmpi_imrecv(struct cmpi *c, struct cmpi_message *message, struct cmpi_req *req)

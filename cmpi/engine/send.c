@@ -35,7 +35,7 @@ static inline int try(struct cmpi *c, struct cmpi_req *req)
 	return p->protocol->pt_fsend(c, req->to, req->buf, req->size, NULL, req->tag, req->comm, (int)req->mode | CMPI_MODE_NOWAIT);
 }
 
-int cmpi_send(struct cmpi *c, struct cmpi_req *req)
+static __attribute__((noinline)) int send_locked(struct cmpi *c, struct cmpi_req *req)
 {
 	struct mpip_engine *e = mpip_engine(c);
 	int err;
@@ -45,6 +45,23 @@ int cmpi_send(struct cmpi *c, struct cmpi_req *req)
 	mpip_tell(e);
 	mpip_unlock(e);
 	return err;
+}
+
+static __attribute__((noinline)) int tell(struct mpip_engine *e, int err)
+{
+	mpip_tell(e);
+	return err;
+}
+
+int cmpi_send(struct cmpi *c, struct cmpi_req *req)
+{
+	struct mpip_engine *e = mpip_engine(c);
+	int err;
+
+	if (__builtin_expect(e->threads, 0))
+		return send_locked(c, req);
+	err = try(c, req);
+	return __builtin_expect(e->done != NULL, 0) ? tell(e, err) : err;
 }
 
 static inline void sent(struct cmpi_req *req)

@@ -36,27 +36,42 @@ bool via_eager_room(struct cmpi_proc *proc, uint64_t len)
 	       window_opens(proc, len + VIA_EAGER_CHARGE);
 }
 
-/* One packet; the caller has seen that it may go.  CMPI_AGAIN: no vbuf or buffer. */
+enum { SHORT = CMPI_AM_SHORT - (int)sizeof(struct via_eager_envelope) }; /* bytes that fit a NIC command */
+
+static inline int left(struct cmpi_proc *proc, size_t len)
+{
+	proc->eager_sent += (uint32_t)len + VIA_EAGER_CHARGE;
+	proc->packet_no_out++;
+	VIA_COUNT(proc->cmpi, eager);
+	return CMPI_OK;
+}
+
+/* By way of a vbuf, or of a buffer.  CMPI_AGAIN: there is none. */
+static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf,
+                                                 size_t len)
+{
+	struct via_vbuf *v = via_packet_new(proc->cmpi, sizeof(struct via_eager) + len, false);
+	uint8_t *to;
+
+	if (via_unlikely(!v))
+		return CMPI_AGAIN;
+	to = via_vbuf_packet(v);
+	memcpy(to + sizeof(struct via_header), envelope, sizeof(*envelope));
+	via_copy(to + sizeof(struct via_eager), buf, len);
+	via_flow_send(proc, v, VIA_PKT_EAGER);
+	return left(proc, len);
+}
+
+/* One packet; the caller has seen that it may go. */
 static inline int send_one(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len)
 {
 	VIPX_SHORT message = {.A = envelope, .B = buf, .ALength = sizeof(*envelope), .BLength = (VIP_UINT32)len};
-	struct cmpi *c = proc->cmpi;
-	struct via_vbuf *v;
-	uint8_t *to;
 
-	if (via_unlikely(len + sizeof(*envelope) > CMPI_AM_SHORT || !via_flow_short(proc, VIA_PKT_EAGER, &message))) {
-		v = via_packet_new(c, sizeof(struct via_eager) + len, false);
-		if (via_unlikely(!v))
-			return CMPI_AGAIN;
-		to = via_vbuf_packet(v);
-		memcpy(to + sizeof(struct via_header), envelope, sizeof(*envelope));
-		via_copy(to + sizeof(struct via_eager), buf, len);
-		via_flow_send(proc, v, VIA_PKT_EAGER);
-	}
-	proc->eager_sent += (uint32_t)len + VIA_EAGER_CHARGE;
-	proc->packet_no_out++;
-	VIA_COUNT(c, eager);
-	return CMPI_OK;
+	if (via_unlikely(len > SHORT))
+		return send_packet(proc, envelope, buf, len);
+	if (via_likely(via_flow_short(proc, VIA_PKT_EAGER, &message)))
+		return left(proc, message.BLength);
+	return send_packet(proc, envelope, message.B, message.BLength);
 }
 
 int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len)
@@ -75,18 +90,29 @@ static inline bool open(struct cmpi_proc *proc, size_t len)
 	return via_likely(via_eager_may(proc)) && len <= VIA_EAGER_ONE && via_eager_room(proc, len);
 }
 
+/* CMPI_AGAIN: not now. */
+static inline int send_now(struct cmpi_proc *proc, const void *buf, size_t len, int tag, const struct cmpi_comm *comm, int mode)
+{
+	const struct via_eager_envelope envelope = {.context = comm->context, .tag = tag, .src_lrank = comm->rank};
+
+	return via_likely(mode != CMPI_MODE_SYNC && open(proc, len)) ? send_one(proc, &envelope, buf, len) : CMPI_AGAIN;
+}
+
+static __attribute__((noinline)) int send_waiting(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count,
+                                                  const struct cmpi_type *type, int tag, struct cmpi_comm *comm, int mode)
+{
+	size_t len = type ? count * type->size : count;
+	int err = send_now(proc, buf, len, tag, comm, mode & ~CMPI_MODE_NOWAIT);
+
+	return err != CMPI_AGAIN || mode & CMPI_MODE_NOWAIT ? err : mpip_fsend(c, proc, buf, count, type, tag, comm, mode);
+}
+
 int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,
                    struct cmpi_comm *comm, int mode)
 {
-	const struct via_eager_envelope envelope = {.context = comm->context, .tag = tag, .src_lrank = comm->rank};
-	size_t len = via_unlikely(type != NULL) ? count * type->size : count;
-	int err = CMPI_AGAIN;
-
-	if (via_likely((mode & ~CMPI_MODE_NOWAIT) != CMPI_MODE_SYNC && open(proc, len)))
-		err = send_one(proc, &envelope, buf, len);
-	if (via_likely(err != CMPI_AGAIN || mode & CMPI_MODE_NOWAIT))
-		return err;
-	return mpip_fsend(c, proc, buf, count, type, tag, comm, mode);
+	if (via_unlikely(type != NULL || !(mode & CMPI_MODE_NOWAIT)))
+		return send_waiting(c, proc, buf, count, type, tag, comm, mode);
+	return send_now(proc, buf, count, tag, comm, mode & ~CMPI_MODE_NOWAIT);
 }
 
 /* ---- receiving ---------------------------------------------------------------------------------------------------- */
