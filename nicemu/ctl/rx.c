@@ -689,7 +689,7 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		nic_link_take(link, cells);
 		collect(link, p, cells, out->data);
 		out->buffer = NULL;
-		ctx->rx_quick = e->room < NIC_PAYLOAD ? e->room : NIC_PAYLOAD; /* and so are shorter ones, until the receive has gone */
+		ctx->rx_quick = e->room < NIC_INLINE_MAX ? e->room : NIC_INLINE_MAX; /* so is the next one, until the receive has gone */
 	} else {
 		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !buffer_of(nic, p, len, out)))
 			return 0;
@@ -720,7 +720,24 @@ static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx
 	return NIC_NOT_DONE;
 }
 
-/* One cell, and nic_rx_take found the like good since the state of the receive queue changed: it is not looked at again. */
+static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_taken *out, struct nic_link *link,
+                                   const struct nic_packet *p, uint32_t len)
+{
+	uint32_t cells = nic_packet_cells(len);
+
+	nic_link_take(link, cells);
+	collect(link, p, cells, out->data);
+	nic_link_consume(link, cells);
+	ahead(nic, link);
+	out->cookie = ctx->cookie;
+	out->buffer = NULL;
+	out->length = len;
+	nic_count(nic, packets_received, 1);
+	nic_count(nic, recv_short, 1);
+	return NIC_OK;
+}
+
+/* nic_rx_take found the like good since the state of the receive queue changed: it is not looked at again. */
 static nic_noinline int take_cell(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out,
                                   struct nic_link *link, const struct nic_packet *p)
 {
@@ -728,6 +745,8 @@ static nic_noinline int take_cell(struct nic *nic, const struct nic_vi_ctx *ctx,
 
 	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
 		return take_found(nic, ctx, cq, out);
+	if (nic_unlikely(len > NIC_PAYLOAD))
+		return take_cells(nic, ctx, out, link, p, len);
 	nic_link_take(link, 1);
 	nic_copy_short(out->data, p->data, NIC_PAYLOAD);
 	nic_link_consume(link, 1);
@@ -745,7 +764,10 @@ int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct ni
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 
-	if (nic_unlikely(!link) || !nic_link_any(link))
+	if (nic_unlikely(!link))
+		return NIC_NOT_DONE;
+	nic_link_expect(link);
+	if (!nic_link_any(link))
 		return NIC_NOT_DONE;
 	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
 }

@@ -425,6 +425,43 @@ static nic_noinline int rung(struct nic_link *link)
 	return NIC_OK;
 }
 
+/* Several cells, on a link with room: the first has the head and `a` and begins with `b`. */
+static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
+	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+	const uint8_t *b = msg->b;
+
+	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) ||
+	                 (int32_t)(link->tx_limit - link->tx_pos) < NIC_RING_RESERVE + (int32_t)cells))
+		return send_short(nic, vi, msg);
+	nic_packet_set(p, ctx->to_peer, len);
+	p->imm = 0;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy_short(p->data + NIC_PAYLOAD - room, b, room);
+	b += room;
+	for (uint32_t i = 1;; i++) {
+		struct nic_more *more = nic_link_more(link->tx, link->tx_pos, i);
+
+		more->pos = link->tx_pos + i;
+		if (left <= NIC_PAYLOAD_MORE) {
+			nic_copy_short(more->data, b, left);
+			break;
+		}
+		nic_copy_short(more->data, b, NIC_PAYLOAD_MORE);
+		b += NIC_PAYLOAD_MORE;
+		left -= NIC_PAYLOAD_MORE;
+	}
+	nic_link_store(link, p, cells);
+	nic_link_own(link, cells);
+	nic_count(nic, packets_sent, 1);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_inline, len);
+	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+}
+
 /* One cell, on a link with room: calls nothing but at its end, so that nothing has to be saved. */
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
@@ -436,6 +473,8 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 
 	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_short(nic, vi, msg);
+	if (nic_unlikely(len > NIC_PAYLOAD))
+		return send_cells(nic, vi, msg, link, (uint32_t)len);
 	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
 	p->imm = 0;

@@ -14,7 +14,10 @@
 #include "nicemu/mem/slot.h"
 #include "nicemu/util/atomic.h"
 
-enum { NIC_SYS_WAITING = 64 }; /* disconnects that may wait for room on one link */
+enum {
+	NIC_SYS_WAITING = 64, /* disconnects that may wait for room on one link */
+	NIC_LINK_FEW = 10,    /* cells of a packet that are worth asking for before it has come: more of them would be taken from its sender */
+};
 
 /* A disconnect that may have to wait for room on the link. */
 struct nic_sysmsg {
@@ -54,6 +57,7 @@ struct nic_link {
 	struct nic_packet *rx;            /* ring in this slot's area */
 	_Atomic uint32_t *rx_head;
 	uint32_t rx_pos, rx_told;         /* next cell; position last published */
+	uint32_t rx_more;                 /* cells behind the first that the next packet is expected to have, if worth while */
 	uint32_t *rx_exact;               /* rx_pos in the slot */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
 	/* the peer */
@@ -151,6 +155,16 @@ static inline bool nic_link_any(const struct nic_link *link)
 	return nic_load_acquire(&link->rx[pos & (NIC_RING_CELLS - 1)].seq) == pos + 1; /* L1 */
 }
 
+/*
+ * For a look at the link: when the last packet had a few cells, the next one's are asked for together with the first, so that
+ * they come with it and not one after the other.
+ */
+static inline void nic_link_expect(const struct nic_link *link)
+{
+	for (uint32_t i = link->rx_more; nic_unlikely(i != 0); i--)
+		nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
+}
+
 /* The packet that has arrived next, or NULL. */
 static inline struct nic_packet *nic_link_peek(struct nic_link *link)
 {
@@ -167,6 +181,7 @@ static inline void nic_link_take(struct nic_link *link, uint32_t cells)
 /* Done with it. */
 static inline void nic_link_consume(struct nic_link *link, uint32_t cells)
 {
+	link->rx_more = cells <= NIC_LINK_FEW ? cells - 1 : 0;
 	link->rx_pos += cells;
 	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
 		link->rx_told = link->rx_pos;

@@ -605,6 +605,7 @@ static void by_value_of_one(void)
 static void next_receive(void)
 {
 	static const char data[9] = "too long";
+	static uint8_t bytes[VIPX_SHORT_MAX];
 	VIPX_SHORT m = { .Head = 1 }, longer = { .Head = 2, .A = data, .ALength = sizeof data };
 	VIP_CQ_HANDLE cq;
 	VIPX_ARRIVAL next;
@@ -618,9 +619,15 @@ static void next_receive(void)
 	o.b = one_vi(&o, NULL, cq);
 	one_connect(&o);
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 2000), o.handle));
-	for (unsigned i = 0; i < 3; i++) {
-		VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	/* All lengths, cut between A and B in all ways, over and over round the ring. */
+	for (unsigned i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 256);
+	for (unsigned len = 8, cut = 0; len <= VIPX_SHORT_MAX; len++, cut = cut < len - 8 && cut < 60 ? cut + 1 : 0) {
+		VIPX_SHORT any = { .Head = len, .A = bytes, .ALength = cut, .B = bytes + cut, .BLength = len - 8 - cut };
+
+		VIP(VIP_SUCCESS, VipxSendShort(o.a, &any));
 		VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+		CHECK(next.Length == len && next.Data[0] == len && memcmp(&next.Data[1], bytes, len - 8) == 0);
 	}
 	/* Another call brings in a message, which takes the receive: there is none. */
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
