@@ -20,13 +20,15 @@ EXTRA_DIST += \
 	bench/plot.py \
 	bench/report.py \
 	bench/run \
-	bench/runner.py
+	bench/runner.py \
+	bench/turns
 
 if HAVE_OMPI
 
 noinst_PROGRAMS += \
 	bench/allreduce \
 	bench/barrier \
+	bench/batches \
 	bench/bcast \
 	bench/bcast_turns \
 	bench/bibw \
@@ -48,6 +50,8 @@ bench_allreduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_allreduce_LDADD = $(MPI_LIBS)
 bench_barrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_barrier_LDADD = $(MPI_LIBS)
+bench_batches_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_batches_LDADD = $(MPI_LIBS)
 bench_bcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bcast_LDADD = $(MPI_LIBS)
 bench_bcast_turns_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * batches TEST BYTES DIR: two ranks measure one thing over and over in batches of some ten microseconds, until DIR/end is
+ * there, and rank 0 writes to DIR/batches when each began and what it took.  For bench/turns, which stops and continues
+ * several such jobs: a batch that was interrupted is a long one.
+ *
+ * TEST is latency (ping-pong; nanoseconds one way) or rate (64 messages, then an answer; nanoseconds a message).
+ * Each rank writes its process id to DIR/pid.RANK.  Times are CLOCK_MONOTONIC's, in seconds.
+ */
+#include <mpi.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WINDOW = 64, MOST = 1 << 21, ASK = 16 }; /* messages; batches; batches between two looks at DIR/end */
+
+struct batch {
+	double began, ns;
+};
+
+static char *data;
+static int bytes, rank;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void send(int length, int tag)
+{
+	MPI_Send(data, length, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD);
+}
+
+static void receive(int length, int tag)
+{
+	MPI_Recv(data, length, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void ping_pong(void)
+{
+	if (rank == 0) {
+		send(bytes, 1);
+		receive(bytes, 1);
+	} else {
+		receive(bytes, 1);
+		send(bytes, 1);
+	}
+}
+
+static void window(void)
+{
+	MPI_Request request[WINDOW];
+
+	for (int i = 0; i < WINDOW; i++)
+		if (rank == 0)
+			MPI_Isend(data, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request[i]);
+		else
+			MPI_Irecv(data, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &request[i]);
+	MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
+	if (rank == 0)
+		receive(0, 2);
+	else
+		send(0, 2);
+}
+
+/* Both ranks leave after the same batch. */
+static bool another(const char *end)
+{
+	int more = rank == 0 && access(end, F_OK) != 0;
+
+	MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return more;
+}
+
+static const char *in(const char *dir, const char *name)
+{
+	static char path[4096];
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	return path;
+}
+
+/* So that who waits for the file never sees half of it. */
+static void write_file(const char *dir, const char *name, const void *from, size_t size)
+{
+	char *last = strdup(in(dir, name));
+	FILE *file = fopen(in(dir, rank == 0 ? "new.0" : "new.1"), "w");
+
+	if (!last || !file || fwrite(from, 1, size, file) != size || fclose(file) != 0 ||
+	    rename(in(dir, rank == 0 ? "new.0" : "new.1"), last) != 0) {
+		fprintf(stderr, "batches: %s/%s cannot be written\n", dir, name);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	free(last);
+}
+
+int main(int argc, char **argv)
+{
+	struct batch *all = malloc(MOST * sizeof(*all));
+	char text[32], *end;
+	bool rate;
+	size_t n = 0;
+	int steps, ranks;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (argc != 4 || ranks != 2 || !all || (strcmp(argv[1], "latency") && strcmp(argv[1], "rate"))) {
+		if (rank == 0)
+			fprintf(stderr, "usage: mpirun -np 2 batches latency|rate BYTES DIR\n");
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	rate = strcmp(argv[1], "rate") == 0;
+	bytes = atoi(argv[2]);
+	data = calloc(1, (size_t)bytes + 1);
+	end = strdup(in(argv[3], "end"));
+	/* About 40 us: a turn has room for some hundred of them. */
+	steps = rate ? 4 : bytes <= 4096 ? 100 : bytes <= 65536 ? 10 : 2;
+	write_file(argv[3], rank == 0 ? "pid.0" : "pid.1", text, (size_t)snprintf(text, sizeof text, "%d", (int)getpid()));
+	do {
+		for (int k = 0; k < ASK; k++) {
+			double began = now();
+
+			for (int i = 0; i < steps; i++)
+				rate ? window() : ping_pong();
+			if (rank == 0 && n < MOST)
+				all[n++] = (struct batch){ began, (now() - began) * 1e9 / steps / (rate ? WINDOW : 2) };
+		}
+	} while (another(end));
+	if (rank == 0)
+		write_file(argv[3], "batches", all, n * sizeof(*all));
+	free(end);
+	free(data);
+	free(all);
+	MPI_Finalize();
+	return 0;
+}
