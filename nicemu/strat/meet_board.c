@@ -319,11 +319,14 @@ static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t t
 		nic_prefetch_write(nic_buffer(nic, buffer - 1) + start_of(g->put, total) + i);
 }
 
-/* Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now. */
+/*
+ * Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now.  The place comes last: those that look
+ * at it meanwhile take its line away, and nothing that is written later gets past it.
+ */
 static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t total, uint32_t offset, uint32_t len)
 {
 	struct nic_board_part *p = &g->board->part[g->put & MASK];
-	uint32_t i;
+	uint32_t buffer = 0, i;
 
 	if (!has_places(g, 1))
 		return false;
@@ -333,12 +336,13 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 		i = buffer_of(g->put, total);
 		if (nic_unlikely(!has_buffer(nic, g, i)))
 			return false;
-		p->buffer = g->board->buffer[i];
+		buffer = g->board->buffer[i];
 		g->used[i] = g->put + 1;
-		nic_host_read(nic, nic_buffer(nic, p->buffer - 1) + start_of(g->put, total), bus + offset, len);
+		nic_host_read(nic, nic_buffer(nic, buffer - 1) + start_of(g->put, total), bus + offset, len);
 	}
 	p->total = total;
 	p->offset = offset;
+	p->buffer = buffer;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
 	prepare(nic, g, total, len);
 	return true;
@@ -552,20 +556,24 @@ static bool wait_next(const struct nic *nic, const struct nic_member *m)
 }
 
 /*
- * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line; and its
- * lines are asked for all at once.
+ * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line, for which the
+ * address must come from the guess alone: the compiler must not find out that it is what that line says.  And its lines are asked
+ * for all at once.
  */
 static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
                                 uint32_t total, uint32_t len)
 {
-	uint32_t *guess = &g->buffer[m->parts & MASK];
+	uint32_t *guess = &g->buffer[m->parts & MASK], buffer = *guess;
 	const uint8_t *data;
 
 	if (len <= NIC_BOARD_BRIEF)
 		return p->data;
-	if (nic_unlikely(*guess != p->buffer))
+	__asm__("" : "+r"(buffer));
+	data = nic_buffer(nic, buffer - 1) + start_of(m->parts, total);
+	if (nic_unlikely(*guess != p->buffer)) {
 		*guess = p->buffer;
-	data = nic_buffer(nic, *guess - 1) + start_of(m->parts, total);
+		data = nic_buffer(nic, *guess - 1) + start_of(m->parts, total);
+	}
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
 		__builtin_prefetch(data + i);
 	return data;
