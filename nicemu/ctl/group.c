@@ -536,7 +536,10 @@ bool nic_group_bcast_now(struct nic *nic, uint32_t group, uint32_t root, uint64_
 		return false;
 	if (root == nic->me)
 		return meet->send_now(nic, g, bus, len);
-	place = nic_group_place(g, root);
+	place = g->heard; /* mostly the same again */
+	if (nic_unlikely(place >= g->size || g->member[place].slot != root || !g->member[place].known))
+		place = nic_group_place(g, root);
+	g->heard = (uint16_t)place;
 	return place < g->size && meet->recv_now(nic, g, place, bus, len);
 }
 

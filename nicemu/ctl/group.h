@@ -56,6 +56,7 @@ struct nic_group {
 	uint16_t barrier_context, barrier_doorbell;
 	/* of a board */
 	struct nic_board *board;
+	uint16_t heard;       /* place of the root that was received from last, a guess */
 	uint16_t lead;        /* place of the root of the last broadcast, if no barrier was since; NIC_PLACE_ANY */
 	uint16_t leader;      /* of the barrier under way: who leaves it first */
 	uint32_t led;         /* passes of it */

@@ -20,7 +20,10 @@ enum {
 	PART_SHORT = 4096,     /* bytes of a part of a broadcast of up to ... */
 	PART_SHORT_MAX = 8192,
 	PART_LONG = 8192,
-	BUFFERS_FEW = 8,       /* for broadcasts that need no more: they stay in the cache */
+	FEW = 4,               /* buffers that broadcasts of up to ... take turns with, with a core for each: they stay in the cache */
+	FEW_MAX = 16 << 10,
+	SOME = 8,              /* likewise, cores or no cores */
+	SOME_MAX = 64 << 10,
 	AHEAD = 2048,          /* bytes of a part's buffer that are asked for ahead */
 	TELL = 4,              /* parts that are acknowledged together */
 	LED = 64,              /* passes in which the others let the leader of a barrier go first; it may be computing */
@@ -263,12 +266,12 @@ static bool has_places(struct nic_group *g, uint32_t n)
 	return g->put + n - g->read <= NIC_BOARD_PLACES;
 }
 
-/* Which buffer is that of the part that comes after so many. */
-static uint32_t buffer_of(uint32_t before, uint32_t total)
+/* Which buffer is that of the part that comes after so many.  Where processes take turns, the root had better not wait. */
+static uint32_t buffer_of(const struct nic *nic, uint32_t before, uint32_t total)
 {
-	if (total <= NIC_BOARD_SMALL)
-		return NIC_BOARD_PLACES;
-	return before & (total > PART_SHORT_MAX && total <= BUFFERS_FEW * PART_LONG ? BUFFERS_FEW - 1 : MASK);
+	if (total <= PART_SHORT_MAX)
+		return total <= NIC_BOARD_SMALL ? NIC_BOARD_PLACES : before & MASK;
+	return before & (total <= FEW_MAX && looks(nic) > 1 ? FEW - 1 : total <= SOME_MAX ? SOME - 1 : MASK);
 }
 
 /* Where the data of that part begins in its buffer. */
@@ -312,7 +315,7 @@ static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t t
 	nic_prefetch_write(&g->board->part[g->put & MASK]);
 	if (len <= NIC_BOARD_BRIEF)
 		return;
-	buffer = g->board->buffer[buffer_of(g->put, total)];
+	buffer = g->board->buffer[buffer_of(nic, g->put, total)];
 	if (!buffer)
 		return;
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
@@ -333,7 +336,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 	if (len <= NIC_BOARD_BRIEF) {
 		nic_host_read(nic, p->data, bus + offset, len);
 	} else {
-		i = buffer_of(g->put, total);
+		i = buffer_of(nic, g->put, total);
 		if (nic_unlikely(!has_buffer(nic, g, i)))
 			return false;
 		buffer = g->board->buffer[i];
@@ -403,7 +406,7 @@ static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
 	for (uint32_t i = 0; len > NIC_BOARD_BRIEF && i < n; i++)
-		if (nic_unlikely(!has_buffer(nic, g, buffer_of(g->put + i, len))))
+		if (nic_unlikely(!has_buffer(nic, g, buffer_of(nic, g->put + i, len))))
 			return false;
 	return true;
 }
@@ -413,12 +416,12 @@ static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_
 {
 	uint32_t at = 0, n;
 
-	if (nic_unlikely(g->sent != g->bcasts || !has_room(nic, g, len)))
+	if (nic_unlikely(g->sent != g->bcasts || (len > PART_SHORT && !has_room(nic, g, len))))
 		return false;
 	do {
 		n = len - at < part_size(len) ? len - at : part_size(len);
-		if (!put(nic, g, bus, len, at, n)) /* cannot be: there is room */
-			return at != 0;
+		if (nic_unlikely(!put(nic, g, bus, len, at, n))) /* not of several: there is room */
+			return false;
 		at += n;
 	} while (at < len);
 	g->bcasts = ++g->sent;
@@ -672,7 +675,7 @@ static bool has_room_soon(const struct nic *nic, const struct nic_group *g)
 		const struct nic_cast *cast = &nic->groups->send[__builtin_ctz(left)];
 
 		if (cast->seq == g->sent + 1)
-			return g->put - read < NIC_BOARD_PLACES && is_read(g, buffer_of(g->put, cast->len), read);
+			return g->put - read < NIC_BOARD_PLACES && is_read(g, buffer_of(nic, g->put, cast->len), read);
 	}
 	return false;
 }
