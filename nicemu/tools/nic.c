@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * qnix nic: the NIC's own process, of engine `daemon`.  Programs start it by themselves (engine/start.c); it returns when it runs,
- * and what runs has no terminal, no working directory and no open file of the program that started it.
+ * and what runs has no working directory and no open file of the program that started it, and hears nothing from its terminal.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -37,7 +38,13 @@ static void let_go(int pipe_end)
 	if (syscall(SYS_close_range, REPORT + 1, ~0u, 0) < 0)
 		for (long fd = REPORT + 1, end = sysconf(_SC_OPEN_MAX); fd < end && fd < 65536; fd++)
 			close((int)fd);
-	setsid();
+	/*
+	 * What ends the program's job, at the terminal or from a launcher, is not for it.  But it stays in the session: Linux shares a
+	 * core between sessions first (sched_autogroup), and on 6.18 one that sleeps as often as this was left without for a minute
+	 * while processes of another computed.
+	 */
+	setpgid(0, 0);
+	signal(SIGHUP, SIG_IGN);
 	if (chdir("/") < 0)
 		tool_complain("nic", TOOL_FAILED, "cannot leave the working directory");
 	prctl(PR_SET_NAME, "qnix-nic", 0, 0, 0);
