@@ -56,7 +56,7 @@ static VIP_DESCRIPTOR *take_receive(VIP_CQ_HANDLE cq, VIP_VI_HANDLE vi)
 	VIP_BOOLEAN recv = VIP_FALSE;
 	VIP_RETURN result;
 
-	VIP(VIP_SUCCESS, VipCQWait(cq, 5000, &which, &recv));
+	VIP(VIP_SUCCESS, VipCQWait(cq, SOON, &which, &recv));
 	CHECK(which == vi && recv);
 	while ((result = VipRecvDone(vi, &d)) == VIP_NOT_DONE)
 		;
@@ -71,7 +71,7 @@ static void finish_sends(VIP_CQ_HANDLE cq, VIP_VI_HANDLE vi, unsigned n)
 	VIP_DESCRIPTOR *d;
 
 	while (n--) {
-		VIP(VIP_SUCCESS, VipCQWait(cq, 5000, &which, &recv));
+		VIP(VIP_SUCCESS, VipCQWait(cq, SOON, &which, &recv));
 		CHECK(which == vi && !recv);
 		VIP(VIP_SUCCESS, VipSendDone(vi, &d));
 	}
@@ -174,7 +174,7 @@ static void loosely_coupled(struct side *s)
 			post_send(s, d);
 			sent(s, d, VIP_SUCCESS);
 		}
-		VIP(VIP_SUCCESS, VipCQWait(cq, 5000, &which, &recv));
+		VIP(VIP_SUCCESS, VipCQWait(cq, SOON, &which, &recv));
 		VIP(VIP_SUCCESS, VipRecvDone(which, &d)); /* at once */
 		REQUIRE(d);
 		if (s->server) {
@@ -333,7 +333,7 @@ static void one_sided(struct side *s)
 		} else {
 			address_of(s, "me", &local);
 			address_of(s, "data server", &remote);
-			while (VipConnectRequest(vi, &local.a, &remote.a, 5000, &theirs) == VIP_NO_MATCH)
+			while (VipConnectRequest(vi, &local.a, &remote.a, SOON, &theirs) == VIP_NO_MATCH)
 				usleep(10);
 		}
 		meet(s);
@@ -348,7 +348,7 @@ static void one_sided(struct side *s)
 		mem[8192 + sizeof here] = mem[4096];
 		d = raw_desc(mem, mem + 8192, sizeof here + 1 + i * 100, handle);
 		VIP(VIP_SUCCESS, VipPostSend(vi, d, handle));
-		VIP(VIP_SUCCESS, VipSendWait(vi, 5000, &done));
+		VIP(VIP_SUCCESS, VipSendWait(vi, SOON, &done));
 		/* Polls the word that the answer is written to. */
 		for (unsigned long spins = 0; __atomic_load_n(&mem[4096], __ATOMIC_ACQUIRE) != want && spins < 1u << 30; spins++)
 			VipSendDone(vi, &done);

@@ -85,7 +85,7 @@ static void nobody_waits(void)
 		VIP(VIP_NO_MATCH, VipConnectRequest(s.vi, &local.a, &remote.a, VIP_INFINITE, &theirs));
 		CHECK_EQ(vi_state(s.vi), VIP_STATE_IDLE);
 	}
-	CHECK(milliseconds() - start < 2000);
+	CHECK(milliseconds() - start < SOON); /* each of them ends at once, though it might wait for ever */
 	side_close(&s);
 }
 
@@ -146,7 +146,7 @@ static void waiting_takes_its_time(void)
 	start = milliseconds();
 	for (int i = 0; i < 200; i++) /* also: an offer that was withdrawn leaves nothing behind */
 		VIP(VIP_TIMEOUT, VipConnectWait(s.nic, &local.a, 0, &remote.a, &theirs, &conn));
-	CHECK(milliseconds() - start < 2000);
+	CHECK(milliseconds() - start < SOON);
 	start = milliseconds();
 	VIP(VIP_TIMEOUT, VipConnectWait(s.nic, &local.a, 60, &remote.a, &theirs, &conn));
 	CHECK(milliseconds() - start >= 60);
@@ -195,7 +195,8 @@ static void silent_server(struct side *s)
 	s->vi = vi_new(s, VIP_SERVICE_RELIABLE_DELIVERY);
 	address_of(s, "door", &local);
 	VIP(VIP_SUCCESS, VipConnectWait(s->nic, &local.a, SOON, &remote.a, &theirs, &conn));
-	meet(s); /* the client's time is over */
+	say(s, "h", 1); /* heard */
+	meet(s);        /* the client's time is over */
 	VIP(VIP_TIMEOUT, VipConnectAccept(conn, s->vi));
 	CHECK_EQ(vi_state(s->vi), VIP_STATE_IDLE);
 	VIP(VIP_INVALID_PARAMETER, VipConnectReject(conn));
@@ -210,18 +211,22 @@ static void impatient_client(struct side *s)
 	VIP_VI_ATTRIBUTES theirs;
 	VIP_RETURN result;
 	uint64_t start;
+	char word;
 
 	side_open(s);
 	s->vi = vi_new(s, VIP_SERVICE_RELIABLE_DELIVERY);
 	address_of(s, "me", &local);
 	address_of(s, "door", &remote);
-	do {
+	do { /* a server that has no core for so long misses one that is withdrawn, and waits for the next */
 		start = milliseconds();
 		result = VipConnectRequest(s->vi, &local.a, &remote.a, 80, &theirs);
-	} while (result == VIP_NO_MATCH);
-	VIP(VIP_TIMEOUT, result);
-	CHECK(milliseconds() - start >= 80);
-	CHECK_EQ(vi_state(s->vi), VIP_STATE_IDLE);
+		if (result == VIP_TIMEOUT)
+			CHECK(milliseconds() - start >= 80);
+		else
+			VIP(VIP_NO_MATCH, result);
+		CHECK_EQ(vi_state(s->vi), VIP_STATE_IDLE);
+	} while (!has_spoken(s));
+	hear(s, &word, 1);
 	meet(s);
 	VIP(VIP_SUCCESS, connect_vi(s, s->vi, "door"));
 	meet(s);

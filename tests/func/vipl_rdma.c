@@ -24,16 +24,9 @@ static void stand_by(struct side *s)
 	char token;
 
 	say(s, "m", 1);
-	for (;;) {
-		struct timeval none = { 0, 0 };
-		fd_set set;
-
+	do
 		VipxPoll(s->nic);
-		FD_ZERO(&set);
-		FD_SET(s->in, &set);
-		if (select(s->in + 1, &set, NULL, NULL, &none) == 1)
-			break;
-	}
+	while (!has_spoken(s));
 	hear(s, &token, 1);
 }
 

@@ -32,8 +32,8 @@ enum {
 	SIDE_DESCS = 2048,        /* descriptor places of 512 bytes */
 	SIDE_DESC_SIZE = 512,
 	SIDE_DATA = SIDE_DESCS * SIDE_DESC_SIZE, /* where the data begins */
-	SIDE_SECONDS = 60,        /* a side that takes longer hangs */
-	SOON = 10000,             /* milliseconds that mean "must come" */
+	SIDE_SECONDS = 300,       /* a side that takes longer hangs, also on a machine that does other things */
+	SOON = 60000,             /* milliseconds that mean "must come" */
 };
 
 struct side {
@@ -98,6 +98,17 @@ static inline void hear(struct side *s, void *bytes, size_t n)
 		to += got;
 		n -= (size_t)got;
 	}
+}
+
+/* Whether there is something to hear. */
+static inline bool has_spoken(const struct side *s)
+{
+	struct timeval none = { 0, 0 };
+	fd_set set;
+
+	FD_ZERO(&set);
+	FD_SET(s->in, &set);
+	return select(s->in + 1, &set, NULL, NULL, &none) == 1;
 }
 
 /* Both sides get here before either goes on. */
