@@ -13,7 +13,7 @@
 #include "tests/unit/nicemu/found.h"
 #include "tests/unit/nicemu/kin.h"
 
-enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 60 };
+enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 180 };
 
 static unsigned rounds = 48, seed = 1;
 static char device[48];

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "nicemu/ctl/ctl.h"
 #include "tests/check.h"
@@ -170,10 +171,12 @@ static void regions_are_whole(void)
 {
 	struct nic_vi_args args = { .attr = { .reliability = 2, .flags = 3 }, .cookie = 2 };
 	long seen[3] = { 0 };
+	char device[40];
 	pthread_t thread;
 	uint32_t vi;
 
-	REQUIRE(nic_open(&(struct nic_open_args){ .device = "stress-mmt" }, &owner) == NIC_OK);
+	snprintf(device, sizeof(device), "stress-mmt-%d", (int)getpid());
+	REQUIRE(nic_open(&(struct nic_open_args){ .device = device }, &owner) == NIC_OK);
 	CHECK_EQ(nic_vi_create(owner, &args, &vi), NIC_OK);
 	pthread_create(&thread, NULL, look, seen);
 	for (int i = 0; i < 100000; i++) {

@@ -11,7 +11,7 @@
 
 #include "tests/unit/nicemu/kin.h"
 
-enum { RECEIVES = 64, SENDS = 64, LONG = 4 /* seconds */ };
+enum { RECEIVES = 64, SENDS = 64, LONG = 120 /* seconds */ };
 
 static unsigned trips = 20000, seed = 1;
 static char device[48];

@@ -49,12 +49,14 @@ static void shared_by_name(void)
 {
 	struct nic_attr attr, attr2;
 	struct nic *a, *b;
+	char other[40];
 
+	snprintf(other, sizeof(other), "test-other-%d", (int)getpid());
 	REQUIRE(nic_open(&(struct nic_open_args){ .device = device }, &a) == NIC_OK);
 	nic_query(a, &attr);
 	parent_card = attr.card;
 	CHECK_EQ(in_child(exec_same_card), 0);
-	REQUIRE(nic_open(&(struct nic_open_args){ .device = "test-other" }, &b) == NIC_OK);
+	REQUIRE(nic_open(&(struct nic_open_args){ .device = other }, &b) == NIC_OK);
 	nic_query(b, &attr2);
 	CHECK(attr2.card != attr.card);
 	CHECK(memcmp(attr2.addr, attr.addr, NIC_ADDR_LEN) == 0);

@@ -282,8 +282,10 @@ static void unconnected(void)
 {
 	struct end e;
 	struct nic_desc *s, *r;
+	char device[40];
 
-	end_open(&e, "test-alone");
+	snprintf(device, sizeof(device), "test-alone-%d", (int)getpid());
+	end_open(&e, device);
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	r = fill(&e, 0, 0, e.mem, 10);
 	recv_desc(&e, r);

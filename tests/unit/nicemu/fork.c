@@ -131,7 +131,7 @@ static void helper_does_not_keep_the_slot(void)
 	CHECK_EQ(kin_connect(&e, "survivor", "with helper"), NIC_OK);
 	CHECK(kin_await(e.nic, READY, 1));
 	CHECK_EQ(kin_kill(child), -SIGKILL);
-	CHECK(kin_lost(&e, 5));
+	CHECK(kin_lost(&e, KIN_SECONDS));
 	CHECK_EQ(kill(atomic_load(&kin_step[HELPER]), 0), 0); /* it is still there */
 	atomic_store(&kin_step[PARENT_GONE], 1);
 	end_close(&e);

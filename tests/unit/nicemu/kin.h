@@ -15,7 +15,7 @@
 
 #include "tests/unit/nicemu/pair.h"
 
-enum { KIN_STEPS = 16, KIN_SECONDS = 20 };
+enum { KIN_STEPS = 16, KIN_SECONDS = 60 };
 
 /* [i]: 0 until somebody says otherwise. */
 static _Atomic int *kin_step;
@@ -63,7 +63,7 @@ static inline pid_t kin_fork(int (*fn)(void))
 	pid_t child = fork();
 
 	if (child == 0) {
-		alarm(3 * KIN_SECONDS);
+		alarm(5 * KIN_SECONDS);
 		_exit(fn());
 	}
 	return child;

@@ -20,7 +20,12 @@
 #define US UINT64_C(1000)
 #define MS (1000 * US)
 
+/* A sleep that only a ring ends, and how soon one that is rung for has ended, on any machine. */
+#define FOR_LONG (120000 * MS)
+#define SOON 60 /* seconds */
+
 static cpu_set_t before;
+static pid_t family; /* the test's, also in its children */
 
 /* This process, and what it starts, on one of the processors it has. */
 static bool on_one_core(void)
@@ -42,17 +47,26 @@ static void on_all_cores(void)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
+/* A card that no other process of the machine has. */
+static const char *own(const char *device)
+{
+	static char name[48];
+
+	snprintf(name, sizeof(name), "%s-%d", device, (int)family);
+	return name;
+}
+
 static struct nic *open_named(const char *device)
 {
 	struct nic *nic;
 
-	return nic_open(&(struct nic_open_args){ .device = device }, &nic) == NIC_OK ? nic : NULL;
+	return nic_open(&(struct nic_open_args){ .device = own(device) }, &nic) == NIC_OK ? nic : NULL;
 }
 
 /* It counts again at most once a millisecond, and at least five times a second. */
 static bool crowded_soon(struct nic *nic, bool want)
 {
-	double until = kin_now() + 2;
+	double until = kin_now() + KIN_SECONDS;
 
 	while (nic_wait_crowded(nic) != want)
 		if (kin_now() > until)
@@ -265,14 +279,14 @@ static void two_sleepers_one_ring(void)
 	pair_poll(&p);
 	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 64));
 	for (int i = 0; i < 2; i++) {
-		CHECK(nic_wait_doze(p.b.nic, &wait[i], 20000 * MS));
+		CHECK(nic_wait_doze(p.b.nic, &wait[i], FOR_LONG));
 		pthread_create(&thread[i], NULL, rest, &wait[i]);
 	}
 	usleep(20000);
 	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 8));
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	CHECK(kin_now() - from < 10);
+	CHECK(kin_now() - from < SOON);
 	CHECK_EQ(counter(p.a.nic, "bells"), 1);
 	CHECK_EQ(counter(p.b.nic, "sleeps"), 2);
 	pair_poll(&p);
@@ -289,7 +303,7 @@ static void no_sleep_with_work_to_do(void)
 	pair_poll(&p);
 	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 64));
 	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 8));
-	CHECK(!nic_wait_doze(p.b.nic, &wait, 20000 * MS)); /* it has come */
+	CHECK(!nic_wait_doze(p.b.nic, &wait, FOR_LONG)); /* it has come */
 	CHECK_EQ(wait.rest, NIC_REST_SPIN);
 	pair_poll(&p);
 	CHECK(nic_wait_doze(p.b.nic, &wait, 1));
@@ -297,11 +311,11 @@ static void no_sleep_with_work_to_do(void)
 	for (int i = 1; i < 1000; i++)
 		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem, 100)); /* more than the link holds */
 	if (asks_first()) { /* all that is on the NIC has been asked for */
-		CHECK(nic_wait_doze(p.a.nic, &wait, 20000 * MS));
+		CHECK(nic_wait_doze(p.a.nic, &wait, FOR_LONG));
 		CHECK(wait.sleep <= 1 * MS);
 		nic_wait_rest(&wait);
 	} else {
-		CHECK(!nic_wait_doze(p.a.nic, &wait, 20000 * MS));
+		CHECK(!nic_wait_doze(p.a.nic, &wait, FOR_LONG));
 		CHECK_EQ(wait.rest, NIC_REST_YIELD);
 	}
 	pair_close(&p);
@@ -323,11 +337,11 @@ static void closing_ends_a_sleep(void)
 
 	REQUIRE(nic);
 	nic_poll(nic); /* a new one may have to look around first */
-	CHECK(nic_wait_doze(nic, &wait, 20000 * MS));
+	CHECK(nic_wait_doze(nic, &wait, FOR_LONG));
 	pthread_create(&thread, NULL, close_late, nic);
 	nic_wait_rest(&wait);
 	pthread_join(thread, NULL);
-	CHECK(kin_now() - from < 10);
+	CHECK(kin_now() - from < SOON);
 }
 
 static void requests_wake(void)
@@ -338,20 +352,20 @@ static void requests_wake(void)
 	pthread_t thread;
 	struct end e, f;
 
-	end_open(&e, "wait-request");
-	end_open(&f, "wait-request");
+	end_open(&e, own("wait-request"));
+	end_open(&f, own("wait-request"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	a = addr_of(e.nic, "a");
 	b = addr_of(f.nic, "b");
 	nic_peer_epoch(f.nic);
 	nic_poll(f.nic);
-	CHECK(nic_wait_doze(f.nic, &wait, 20000 * MS));
+	CHECK(nic_wait_doze(f.nic, &wait, FOR_LONG));
 	pthread_create(&thread, NULL, rest, &wait);
 	usleep(20000);
 	CHECK_EQ(nic_peer_request(e.nic, e.vi, &a, &b), NIC_OK);
 	pthread_join(thread, NULL);
-	CHECK(kin_now() - from < 10);
-	CHECK(!nic_wait_doze(f.nic, &wait, 20000 * MS)); /* it has not looked at the epoch since */
+	CHECK(kin_now() - from < SOON);
+	CHECK(!nic_wait_doze(f.nic, &wait, FOR_LONG)); /* it has not looked at the epoch since */
 	nic_peer_epoch(f.nic);
 	CHECK(nic_wait_doze(f.nic, &wait, 1));
 	nic_wait_rest(&wait);
@@ -366,7 +380,7 @@ static bool asleep_soon(struct end *e, struct nic_wait *wait)
 {
 	for (int i = 0; i < 1000; i++) {
 		nic_poll(e->nic);
-		if (nic_wait_doze(e->nic, wait, 20000 * MS))
+		if (nic_wait_doze(e->nic, wait, FOR_LONG))
 			return true;
 	}
 	return false;
@@ -418,17 +432,17 @@ static void a_barrier_wakes(void)
 	REQUIRE(join(&p, group));
 	CHECK_EQ(nic_barrier(p.a.nic, group[0], &op[0]), NIC_OK);
 	if (asks_first()) {
-		CHECK(!nic_wait_doze(p.a.nic, &wait, 20000 * MS)); /* the command is in the queue */
+		CHECK(!nic_wait_doze(p.a.nic, &wait, FOR_LONG)); /* the command is in the queue */
 		CHECK_EQ(wait.rest, NIC_REST_YIELD);
 	}
 	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
-	CHECK_EQ(wait.sleep, 20000 * MS);
+	CHECK_EQ(wait.sleep, FOR_LONG);
 	pthread_create(&thread, NULL, rest, &wait);
 	usleep(20000);
 	CHECK_EQ(nic_barrier(p.b.nic, group[1], &op[1]), NIC_OK);
 	nic_poll(p.b.nic);
 	pthread_join(thread, NULL);
-	CHECK(kin_now() - from < 10);
+	CHECK(kin_now() - from < SOON);
 	over(&p, &p.a, op[0], NULL);
 	over(&p, &p.b, op[1], NULL);
 	pair_close(&p);
@@ -453,7 +467,7 @@ static void a_broadcast_under_way(void)
 	over(&p, &p.b, op[1], NULL);
 	CHECK(memcmp(p.a.mem, p.b.mem, LEN) == 0);
 	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
-	CHECK_EQ(wait.sleep, 20000 * MS);
+	CHECK_EQ(wait.sleep, FOR_LONG);
 	nic_wait_rest(&(struct nic_wait){ .rest = NIC_REST_SLEEP, .nic = p.a.nic, .sleep = 1 });
 	pair_close(&p);
 }
@@ -467,8 +481,8 @@ static void a_new_link_wakes(void)
 	uint32_t slot[2], op;
 	struct end e, f;
 
-	end_open(&e, "wait-link");
-	end_open(&f, "wait-link");
+	end_open(&e, own("wait-link"));
+	end_open(&f, own("wait-link"));
 	slot[0] = slot_of(&e);
 	slot[1] = slot_of(&f);
 	REQUIRE(CHECK(asleep_soon(&f, &wait)));
@@ -477,7 +491,7 @@ static void a_new_link_wakes(void)
 	CHECK_EQ(nic_group_join(e.nic, &(struct nic_group_args){ .name = 1, .size = 2, .slot = slot }, &op), NIC_OK);
 	nic_poll(e.nic);
 	pthread_join(thread, NULL);
-	CHECK(kin_now() - from < 10);
+	CHECK(kin_now() - from < SOON);
 	end_close(&e);
 	end_close(&f);
 }
@@ -495,7 +509,7 @@ static void asks_again_in_its_sleep(void)
 	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 8));
 	while (counter(p.a.nic, "qnix_requests_again") < 10 && kin_now() < until) {
 		nic_poll(p.a.nic);
-		if (nic_wait_doze(p.a.nic, &wait, 20000 * MS)) {
+		if (nic_wait_doze(p.a.nic, &wait, FOR_LONG)) {
 			CHECK(wait.sleep <= 1 * MS);
 			nic_wait_rest(&wait);
 		}
@@ -506,7 +520,7 @@ static void asks_again_in_its_sleep(void)
 	pair_poll(&p);
 	CHECK_EQ(status_of(&p.b.desc[0]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
 	REQUIRE(CHECK(asleep_soon(&p.a, &wait)));
-	CHECK_EQ(wait.sleep, 20000 * MS); /* nothing asked any more */
+	CHECK_EQ(wait.sleep, FOR_LONG); /* nothing asked any more */
 	nic_wait_rest(&(struct nic_wait){ .rest = NIC_REST_SLEEP, .nic = p.a.nic, .sleep = 1 });
 	pair_close(&p);
 }
@@ -535,7 +549,7 @@ static int sleeps_for_long(void)
 	struct nic_wait wait = { 0 };
 	struct end e;
 
-	end_open(&e, "wait-death");
+	end_open(&e, own("wait-death"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	if (kin_connect(&e, "child", "parent") != NIC_OK)
 		return 1;
@@ -553,7 +567,7 @@ static void a_sleeper_is_killed(void)
 
 	kin_clear();
 	child = kin_fork(sleeps_for_long);
-	end_open(&e, "wait-death");
+	end_open(&e, own("wait-death"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	CHECK_EQ(kin_connect(&e, "parent", "child"), NIC_OK);
 	CHECK(kin_await(e.nic, 0, 1));
@@ -561,7 +575,7 @@ static void a_sleeper_is_killed(void)
 	for (int i = 0; i < 10; i++)
 		send_desc(&e, fill(&e, i, 0, e.mem, 8)); /* rings for nobody, once */
 	CHECK_EQ(counter(e.nic, "bells"), 1);
-	CHECK(kin_lost(&e, 10));
+	CHECK(kin_lost(&e, KIN_SECONDS));
 	CHECK(e.events[NIC_EV_CONN_LOST] == 1);
 	end_close(&e);
 }
@@ -570,7 +584,7 @@ static int is_there(void)
 {
 	struct end e;
 
-	end_open(&e, "wait-peer");
+	end_open(&e, own("wait-peer"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	if (kin_connect(&e, "child", "parent") != NIC_OK)
 		return 1;
@@ -588,11 +602,11 @@ static void a_sleeper_loses_its_peer(void)
 
 	kin_clear();
 	child = kin_fork(is_there);
-	end_open(&e, "wait-peer");
+	end_open(&e, own("wait-peer"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	CHECK_EQ(kin_connect(&e, "parent", "child"), NIC_OK);
 	kin_kill(child);
-	until = kin_now() + 5;
+	until = kin_now() + KIN_SECONDS;
 	for (int i = 0; kin_state(&e) == NIC_VI_CONNECTED && kin_now() < until; i++) {
 		nic_poll(e.nic);
 		if (nic_wait_doze(e.nic, &wait, 10 * MS))
@@ -626,7 +640,7 @@ static int answers_without(void)
 
 	if (refuse_membarrier())
 		return 77;
-	end_open(&e, "wait-refused");
+	end_open(&e, own("wait-refused"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	for (int i = 0; i < 200; i++)
 		recv_desc(&e, fill(&e, i, 0, e.mem, 64));
@@ -638,9 +652,9 @@ static int answers_without(void)
 			double from = kin_now();
 
 			nic_poll(e.nic);
-			if (nic_wait_doze(e.nic, &wait, 20000 * MS)) {
+			if (nic_wait_doze(e.nic, &wait, FOR_LONG)) {
 				nic_wait_rest(&wait);
-				if (kin_now() - from > 10) /* it sleeps half a millisecond, on a machine with time for us */
+				if (kin_now() - from > SOON) /* it sleeps half a millisecond, on a machine with time for us */
 					return 2;
 			}
 		}
@@ -663,7 +677,7 @@ static void without_membarrier(void)
 
 	kin_clear();
 	child = kin_fork(answers_without);
-	end_open(&e, "wait-refused");
+	end_open(&e, own("wait-refused"));
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	for (int i = 0; i < 200; i++)
 		recv_desc(&e, fill(&e, i, 0, e.mem, 64));
@@ -671,13 +685,13 @@ static void without_membarrier(void)
 		REQUIRE(CHECK(asleep_soon(&e, &wait)));
 		from = kin_now();
 		nic_wait_rest(&wait);
-		CHECK(kin_now() - from < 10);
+		CHECK(kin_now() - from < SOON);
 		for (int i = 0; i < 200; i++) {
 			usleep(i % 5 ? 0 : 1000);
 			send_desc(&e, fill(&e, 500 + i, 0, e.mem, 8));
 			while (!(status_of(&e.desc[i]) & NIC_ST_DONE)) {
 				nic_poll(e.nic);
-				if (nic_wait_doze(e.nic, &wait, 20000 * MS))
+				if (nic_wait_doze(e.nic, &wait, FOR_LONG))
 					nic_wait_rest(&wait);
 			}
 		}
@@ -692,6 +706,7 @@ static void without_membarrier(void)
 
 int main(void)
 {
+	family = getpid();
 	kin_start();
 	CASE(more_slots_than_cores);
 	CASE(the_dead_do_not_count);

