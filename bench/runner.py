@@ -188,7 +188,7 @@ class Launcher:
 
     def binding_works(self):
         trial = self.command + self.extra + ["--bind-to", "core", "-np", "2", "true"]
-        return subprocess.run(trial, capture_output=True, timeout=60, check=False).returncode == 0
+        return subprocess.run(trial, capture_output=True, timeout=120, check=False).returncode == 0
 
     def hosts(self, slots):
         """A hostfile; it goes when this object goes."""
@@ -329,7 +329,7 @@ class Probe:
         if not self.path.is_file():
             return None
         try:
-            done = subprocess.run([str(self.path)], capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run([str(self.path)], capture_output=True, text=True, timeout=60, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return None
         values = {name: float(value) for name, value in re.findall(r"(\w+_ns|slowdown|share)=([\d.]+)", done.stdout)}
