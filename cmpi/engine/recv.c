@@ -101,9 +101,9 @@ out:
 int cmpi_irecv(struct cmpi *c, struct cmpi_req *req)
 {
 	struct mpip_engine *e = mpip_engine(c);
-	struct mpip_bin *bin = e->recent;
+	struct mpip_bin *bin = __builtin_expect(e->threads, 0) ? NULL : e->recent; /* without the lock nothing else is looked at */
 
-	if (__builtin_expect(e->threads || e->first || !bin || !mpip_bin_is(bin, req->comm->context, req->source, req->tag) || req->to ||
+	if (__builtin_expect(!bin || e->first || !mpip_bin_is(bin, req->comm->context, req->source, req->tag) || req->to ||
 	                     mpip_class_of(req->source, req->tag) != MPIP_EXACT, 0))
 		return start(c, req);
 	mpip_bin_append(e, bin, req);
