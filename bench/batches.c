@@ -121,8 +121,8 @@ int main(int argc, char **argv)
 	bytes = atoi(argv[2]);
 	data = calloc(1, (size_t)bytes + 1);
 	end = strdup(in(argv[3], "end"));
-	/* About 40 us: a turn has room for some hundred of them. */
-	steps = rate ? 4 : bytes <= 4096 ? 100 : bytes <= 65536 ? 10 : 2;
+	/* About 40 us, so that a turn has room for some hundred of them; or what one step takes, when the messages are long. */
+	steps = rate ? (bytes <= 4096 ? 4 : 1) : bytes <= 4096 ? 100 : bytes <= 65536 ? 10 : 1;
 	write_file(argv[3], rank == 0 ? "pid.0" : "pid.1", text, (size_t)snprintf(text, sizeof text, "%d", (int)getpid()));
 	do {
 		for (int k = 0; k < ASK; k++) {
