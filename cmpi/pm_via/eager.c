@@ -50,7 +50,8 @@ static inline int left(struct cmpi_proc *proc, size_t len)
 static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf,
                                                  size_t len)
 {
-	struct via_vbuf *v = via_packet_new(proc->cmpi, sizeof(struct via_eager) + len, false);
+	size_t size = sizeof(struct via_eager) + len;
+	struct via_vbuf *v = via_packet_new(proc->cmpi, size, false);
 	uint8_t *to;
 
 	if (via_unlikely(!v))
@@ -58,7 +59,10 @@ static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, const s
 	to = via_vbuf_packet(v);
 	memcpy(to + sizeof(struct via_header), envelope, sizeof(*envelope));
 	via_copy(to + sizeof(struct via_eager), buf, len);
-	via_flow_send(proc, v, VIA_PKT_EAGER);
+	if (via_likely(size > VIA_SMALL && via_flow_given(proc, VIA_PKT_EAGER, to, size)))
+		via_vbuf_give(proc->cmpi, v);
+	else
+		via_flow_send(proc, v, VIA_PKT_EAGER);
 	return left(proc, len);
 }
 
