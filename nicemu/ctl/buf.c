@@ -197,7 +197,10 @@ static void recover_packet(struct nic_pool *pool, const struct nic_packet *p)
 	}
 }
 
-/* What lies unread on the link from one slot to another; nobody reads or writes it any more. */
+/*
+ * What lies unread on the link from one slot to another; nobody reads or writes it any more.  As everywhere, a packet counts as
+ * taken before its buffers are in the pool: who recovers may die of it, and the next one begins where that has stopped.
+ */
 static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 {
 	struct nic_slot *slot = &map->slot[to];
@@ -208,12 +211,14 @@ static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 
 		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
 			return;
-		recover_packet(&map->pool, p);
 		n += p->op == NIC_OP_SEND ? nic_packet_cells(p->len_flags & NIC_PF_LEN) : 1;
+		slot->rx_pos[from] = pos + n;
+		nic_store_order();
+		recover_packet(&map->pool, p);
 	}
 }
 
-/* What stayed with its boards. */
+/* What stayed with its boards; likewise. */
 static void recover_boards(struct nic *nic, struct nic_slot *slot)
 {
 	for (uint32_t i = 0; i < NIC_BOARDS; i++)
@@ -221,6 +226,8 @@ static void recover_boards(struct nic *nic, struct nic_slot *slot)
 		for (uint32_t k = 0; nic_load_relaxed(&slot->boards[i / 64]) >> (i % 64) & 1 && k < NIC_BOARD_BUFFERS; k++) {
 			uint32_t buffer = slot->board[i].buffer[k];
 
+			slot->board[i].buffer[k] = 0;
+			nic_store_order();
 			if (buffer)
 				pool_put(&nic->map->pool, buffer - 1);
 		}

@@ -64,7 +64,10 @@ static int choose_slot(struct nic *nic)
 	return -1;
 }
 
-/* A former life may have left anything in the slot's tables and in the rings from and to it. */
+/*
+ * A former life may have left anything in the slot's tables and in the rings from and to it.  This one may end anywhere in here, and then
+ * the next begins anew: so the rings are empty before rx_pos is, which would make what was read from them unread.
+ */
 static void clean_slot(struct nic *nic, uint32_t me)
 {
 	struct nic_slot *slot = nic->slot;
@@ -75,10 +78,11 @@ static void clean_slot(struct nic *nic, uint32_t me)
 		return;
 	nic_buffer_recover(nic, me);
 	nic_heap_recover(nic, me);
+	nic_card_zero(nic->card, slot->listen, sizeof(*slot) - offsetof(struct nic_slot, listen));
+	nic_store_order();
 	memset(slot->rx_pos, 0, sizeof(slot->rx_pos));
 	nic_store_relaxed(&slot->vis, 0); /* these two, and what follows, are published by the release of state */
 	nic_store_relaxed(&slot->regions, 0);
-	nic_card_zero(nic->card, slot->listen, sizeof(*slot) - offsetof(struct nic_slot, listen));
 	for (uint32_t i = 0; i < used; i++) {
 		struct nic_slot *other = &nic->map->slot[i];
 

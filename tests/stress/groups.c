@@ -273,6 +273,19 @@ static uint32_t lost_buffers(const struct nic *nic)
 	return nic_load_relaxed(&pool->bump) - nic_load_relaxed(&pool->nfree); /* nobody else is there */
 }
 
+/* Of the buffers in the pool, how many stand there more than once? */
+static uint32_t doubled_buffers(const struct nic *nic)
+{
+	const struct nic_pool *pool = &nic->map->pool;
+	static uint8_t seen[NIC_POOL_BUFFERS];
+	uint32_t n = nic_load_relaxed(&pool->nfree), doubled = 0; /* nobody else is there */
+
+	memset(seen, 0, sizeof(seen));
+	for (uint32_t i = 0; i < n && i < NIC_POOL_BUFFERS; i++)
+		doubled += seen[pool->free[i] & (NIC_POOL_BUFFERS - 1)]++ != 0;
+	return doubled;
+}
+
 /* This process keeps the card, so that what a point left behind would stay. */
 static void survivors_go_on(void)
 {
@@ -296,6 +309,7 @@ static void survivors_go_on(void)
 	}
 	printf("# %u buffers are nowhere\n", lost_buffers(keeper));
 	CHECK(lost_buffers(keeper) <= 16 * points); /* what a process has in hand when it is killed is lost until the card goes */
+	CHECK_EQ(doubled_buffers(keeper), 0);
 	nic_close(keeper);
 }
 

@@ -141,7 +141,25 @@ static void leaving_peers_take_nothing_along(void)
 	end_close(&server);
 }
 
-enum { ANSWERS = 20 };
+enum { ANSWERS = 20, ON_BOARD = 5 };
+
+/* What a group would have left: buffers that stay with its board. */
+static void keep_on_board(struct nic *nic)
+{
+	struct nic_board *board = &nic->slot->board[0];
+
+	CHECK(nic_card_reserve(nic->card, board, sizeof(*board)));
+	nic_store_relaxed(&nic->slot->boards[0], 1); /* nobody else looks */
+	for (int i = 0; i < ON_BOARD; i++) {
+		uint32_t index;
+
+		if (nic_buffer_take(nic, &index))
+			board->buffer[i] = index + 1;
+	}
+}
+
+/* Has its slot been taken by one that died when it had put back what the slot held, and nothing else? */
+static bool interrupted;
 
 /* Fills its stack, answers a little, and stops looking. */
 static int victim(void)
@@ -157,12 +175,19 @@ static int victim(void)
 		send_desc(&e, fill(&e, 500 + i, 0, e.mem, 1000));
 	while (!(status_of(&e.desc[49]) & NIC_ST_DONE))
 		nic_poll(e.nic);
-	atomic_store(&kin_step[0], (int)e.nic->slot->nbuffers);
+	keep_on_board(e.nic);
+	atomic_store(&kin_step[0], (int)e.nic->slot->nbuffers + ON_BOARD);
+	if (interrupted && kin_await(NULL, 1, 1)) {
+		nic_card_lock(e.nic->card);
+		nic_buffer_recover(e.nic, e.nic->me);
+		nic_card_unlock(e.nic->card);
+		atomic_store(&kin_step[2], 1);
+	}
 	pause();
 	return 2;
 }
 
-static void dead_slot_is_recovered(void)
+static void recover_dead_slot(void)
 {
 	struct end e, next;
 	uint32_t dead;
@@ -183,16 +208,31 @@ static void dead_slot_is_recovered(void)
 	CHECK(held > 0);
 	for (int i = 50; i < 150; i++) /* these lie in its ring */
 		send_desc(&e, fill(&e, 500 + i, 0, e.mem, 8192));
+	atomic_store(&kin_step[1], 1);
+	CHECK(!interrupted || kin_await(NULL, 2, 1));
 	CHECK_EQ(kin_kill(child), -SIGKILL);
 	CHECK(kin_lost(&e, KIN_SECONDS));
 	CHECK_EQ(nic_disconnect(e.nic, e.vi), NIC_OK);
-	CHECK(out_of_pool(e.nic) >= in_hand(&e) + held + (asks_first() ? 0 : 100)); /* who asks first has taken them back */
+	CHECK(interrupted || out_of_pool(e.nic) >= in_hand(&e) + held + (asks_first() ? 0 : 100)); /* who asks first has taken them back */
 	end_open(&next, device); /* takes the dead slot */
 	CHECK_EQ(next.nic->me, dead);
 	lost = out_of_pool(e.nic) - in_hand(&e) - in_hand(&next);
 	CHECK(lost == 0 || (asks_first() && lost > 0 && lost <= ANSWERS)); /* what it had laid ready goes with it */
 	end_close(&next);
 	end_close(&e);
+}
+
+static void dead_slot_is_recovered(void)
+{
+	interrupted = false;
+	recover_dead_slot();
+}
+
+/* Nothing gets two owners when who recovers it dies, too. */
+static void recovery_may_be_interrupted(void)
+{
+	interrupted = true;
+	recover_dead_slot();
 }
 
 /* ---- what does not belong here ----------------------------------------------------------------------------------- */
@@ -320,6 +360,7 @@ int main(void)
 	CASE(surplus_comes_back);
 	CASE(leaving_peers_take_nothing_along);
 	CASE(dead_slot_is_recovered);
+	CASE(recovery_may_be_interrupted);
 	CASE(foreign_pointers_are_refused);
 	CASE(bad_packets_bring_buffers);
 	CASE(inline_packets_are_short);
