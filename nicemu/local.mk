@@ -51,6 +51,7 @@ nicemu_sources = \
 	nicemu/ctl/rdma_serve.c \
 	nicemu/ctl/rx.c \
 	nicemu/ctl/sysmsg.c \
+	nicemu/ctl/take.c \
 	nicemu/ctl/tx.c \
 	nicemu/ctl/tx.h \
 	nicemu/ctl/vi.c \

@@ -10,8 +10,6 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/util/copy.h"
 
-enum { AHEAD = 2048 }; /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
-
 /* The header of the packet in hand. */
 struct arrival {
 	struct nic_link *link;
@@ -232,15 +230,6 @@ static uint32_t success(const struct arrival *a, uint32_t op)
 	return op | (a->flags & NIC_PF_IMM ? NIC_ST_IMMEDIATE : 0);
 }
 
-/* Copies whole cells: `to` has room for NIC_PAYLOAD_MAX bytes. */
-static inline void collect(const struct nic_link *link, const struct nic_packet *p, uint32_t cells, uint8_t *to)
-{
-	nic_copy_short(to, p->data, NIC_PAYLOAD);
-	to += NIC_PAYLOAD;
-	for (uint32_t i = 1; i < cells; i++, to += NIC_PAYLOAD_MORE)
-		nic_copy_short(to, nic_link_more(link->rx, link->rx_pos, i)->data, NIC_PAYLOAD_MORE);
-}
-
 /* The receive takes its buffer from the NIC's pool. */
 static void name_buffer(const struct nic *nic, const struct nic_rxe *e, const uint8_t *data, uint32_t len)
 {
@@ -275,7 +264,7 @@ static void deliver_inline(struct nic *nic, const struct arrival *a)
 		too_long(nic, a);
 		return;
 	}
-	collect(a->link, a->p, nic_packet_cells(a->len), data);
+	nic_link_collect(a->link, a->p, nic_packet_cells(a->len), data);
 	if (pool)
 		into_buffer(nic, e, data, a->len);
 	else
@@ -624,152 +613,6 @@ static inline uint32_t cells_of(const struct nic_packet *p)
 	uint32_t len = p->len_flags & NIC_PF_LEN;
 
 	return nic_likely(p->op != NIC_OP_SEND || len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
-}
-
-/* What a message in a buffer brings; false: it is no good one. */
-static inline bool buffer_of(struct nic *nic, const struct nic_packet *p, uint32_t len, struct nic_taken *out)
-{
-	uint64_t where = p->buf.addr;
-	uint32_t index = p->buf.buffer;
-
-	if (nic_unlikely(index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE || len > NIC_BUFFER_SIZE - where))
-		return false;
-	out->data = out->buffer = nic_buffer(nic, index) + where;
-	return true;
-}
-
-/*
- * The packet behind the one that was taken, when it has come already: its lines are asked for while the consumer is still at this
- * one.  Not before it has come: the sender is writing them.
- */
-static inline void ahead(const struct nic *nic, struct nic_link *link)
-{
-	const struct nic_packet *p = nic_link_peek(link);
-	uint32_t len, op, index, cells;
-
-	if (!p)
-		return;
-	len = p->len_flags & NIC_PF_LEN;
-	op = p->op;
-	index = p->buf.buffer;
-	if (op == NIC_OP_SEND) {
-		cells = len <= NIC_INLINE_MAX ? nic_packet_cells(len) : 1;
-		for (uint32_t i = 1; i < cells; i++)
-			nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
-	} else if (op == NIC_OP_SEND_BUF && index < NIC_POOL_BUFFERS) {
-		len = len < AHEAD ? len : AHEAD;
-		for (uint32_t at = 0; at < len; at += 64)
-			nic_prefetch(nic_buffer(nic, index) + at);
-	}
-}
-
-/*
- * By value: a message of one packet for a VI that is up, with a good receive at the head, and nothing before it that the
- * consumer has not seen.  Returns its length; 0: not this one.
- */
-uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, struct nic_taken *out)
-{
-	uint32_t word = nic_packet_word_of(p), len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1;
-	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
-	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
-	uint32_t given = word ^ nic_packet_word(NIC_OP_SEND ^ NIC_OP_SEND_BUF, 0, 0); /* the same message in a buffer */
-
-	/*
-	 * Connected, and of this life of the connection (from_peer says so).  No flags: len is the length.  An empty message
-	 * is none of these, having nothing to hand over.
-	 */
-	if (nic_unlikely((word != ctx->from_peer && given != ctx->from_peer) || len - 1 >= NIC_BUFFER_SIZE || ctx->peer_slot != link->peer ||
-	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || ctx->rx_head == ctx->rx_tail ||
-	                 (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) || (len > e->room && !(e->control & NIC_CTL_POOL))))
-		return 0;
-	if (nic_likely(word == ctx->from_peer)) {
-		if (nic_unlikely(len > NIC_INLINE_MAX))
-			return 0;
-		cells = nic_packet_cells(len);
-		nic_link_take(link, cells);
-		collect(link, p, cells, out->data);
-		out->buffer = NULL;
-		ctx->rx_quick = e->room < NIC_INLINE_MAX ? e->room : NIC_INLINE_MAX; /* so is the next one, until the receive has gone */
-	} else {
-		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !buffer_of(nic, p, len, out)))
-			return 0;
-		nic_link_take(link, 1);
-		link->balance++;
-	}
-	nic_link_consume(link, cells);
-	if (len > NIC_PAYLOAD)
-		ahead(nic, link);
-	nic_count(nic, packets_received, 1);
-	nic_count(nic, recv_short, 1);
-	out->cookie = ctx->cookie;
-	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
-		nic_buffer_balance(nic, link);
-	return len;
-}
-
-/* There is a packet on the link of a VI, and it is not known to be one that take_cell may take. */
-static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out)
-{
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	const struct nic_packet *p = nic_link_peek(link);
-
-	out->length = p && p->vi == ctx - nic->slot->vi ? nic_rx_take(nic, link, p, cq, out) : 0;
-	if (nic_likely(out->length))
-		return NIC_OK;
-	out->data = NULL;
-	return NIC_NOT_DONE;
-}
-
-static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_taken *out, struct nic_link *link,
-                                   const struct nic_packet *p, uint32_t len)
-{
-	uint32_t cells = nic_packet_cells(len);
-
-	nic_link_take(link, cells);
-	collect(link, p, cells, out->data);
-	nic_link_consume(link, cells);
-	ahead(nic, link);
-	out->cookie = ctx->cookie;
-	out->buffer = NULL;
-	out->length = len;
-	nic_count(nic, packets_received, 1);
-	nic_count(nic, recv_short, 1);
-	return NIC_OK;
-}
-
-/* nic_rx_take found the like good since the state of the receive queue changed: it is not looked at again. */
-static nic_noinline int take_cell(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out,
-                                  struct nic_link *link, const struct nic_packet *p)
-{
-	uint32_t len = p->len_flags;
-
-	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
-		return take_found(nic, ctx, cq, out);
-	if (nic_unlikely(len > NIC_PAYLOAD))
-		return take_cells(nic, ctx, out, link, p, len);
-	nic_link_take(link, 1);
-	nic_copy_short(out->data, p->data, NIC_PAYLOAD);
-	nic_link_consume(link, 1);
-	out->cookie = ctx->cookie;
-	out->buffer = NULL;
-	out->length = len;
-	nic_count(nic, packets_received, 1);
-	nic_count(nic, recv_short, 1);
-	return NIC_OK;
-}
-
-/* Most calls find nothing, and have saved nothing for it.  No link is here where the NIC runs elsewhere. */
-int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
-{
-	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-
-	if (nic_unlikely(!link))
-		return NIC_NOT_DONE;
-	nic_link_expect(link);
-	if (!nic_link_any(link))
-		return NIC_NOT_DONE;
-	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
 }
 
 int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)

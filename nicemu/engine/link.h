@@ -13,6 +13,7 @@
 #include "nicemu/mem/claim.h"
 #include "nicemu/mem/slot.h"
 #include "nicemu/util/atomic.h"
+#include "nicemu/util/copy.h"
 
 enum {
 	NIC_SYS_WAITING = 64, /* disconnects that may wait for room on one link */
@@ -169,6 +170,15 @@ static inline void nic_link_expect(const struct nic_link *link)
 static inline struct nic_packet *nic_link_peek(struct nic_link *link)
 {
 	return nic_link_any(link) ? &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)] : NULL;
+}
+
+/* Copies the payload of a packet in whole cells: `to` has room for NIC_PAYLOAD_MAX bytes. */
+static inline void nic_link_collect(const struct nic_link *link, const struct nic_packet *p, uint32_t cells, uint8_t *to)
+{
+	nic_copy_short(to, p->data, NIC_PAYLOAD);
+	to += NIC_PAYLOAD;
+	for (uint32_t i = 1; i < cells; i++, to += NIC_PAYLOAD_MORE)
+		nic_copy_short(to, nic_link_more(link->rx, link->rx_pos, i)->data, NIC_PAYLOAD_MORE);
 }
 
 /* The packet that peek returned is taken: before its buffer has another owner, so that a crash loses it rather than doubles it. */

@@ -5,14 +5,12 @@
  *
  * Order:
  *   [G1] `barrier` moves on with release when everything before that barrier is done; the acquire of who looks pairs with it.
- *   So it
- *        does when a leader, which has seen all others there, goes on.
+ *        So it does when a leader, which has seen all others there, goes on.
  *   [G2] a part's data, then its `seq` with release; the acquire of the receiver pairs with it.
  *   [G3] parts have been read, then `taken` moves on with release; the root's acquire pairs with it, and makes writing on their
  *        places safe.
- *   [G4] `life` changes with release when the member leaves, before anything else does.  Who reads a word of the board reads it
- *   with
- *        acquire and `life` behind it: is that still the one it knows, then the word was this group's.
+ *   [G4] `life` changes with release when the member leaves, before anything else does.  Who reads a word of the board reads
+ *        it with acquire and `life` behind it: is that still the one it knows, then the word was this group's.
  *
  * The root of a broadcast puts parts on its places in turn, as messages on a link.  A part of up to NIC_BOARD_BRIEF bytes lies in
  * its place; a longer one in a buffer of the board's, which stay with it as long as the group lives.  `taken` is looked at when

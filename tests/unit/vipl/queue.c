@@ -552,6 +552,18 @@ static void by_value(void)
 	one_close(&o);
 }
 
+/* Two VIs to be connected; the receives of o->b complete on the queue that is returned. */
+static VIP_CQ_HANDLE one_open_receiving(struct one *o)
+{
+	VIP_CQ_HANDLE cq;
+
+	one_open(o);
+	VIP(VIP_SUCCESS, VipCreateCQ(o->nic, 64, &cq));
+	o->a = one_vi(o, NULL, NULL);
+	o->b = one_vi(o, NULL, cq);
+	return cq;
+}
+
 /* The short way takes what comes next if it is for that VI and nothing is before it; otherwise it changes nothing. */
 static void by_value_of_one(void)
 {
@@ -562,10 +574,7 @@ static void by_value_of_one(void)
 
 	if (strcmp(VipxParameterString("arch"), "qnix") == 0)
 		SKIP("a NIC that asks first takes nothing by value");
-	one_open(&o);
-	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
-	o.a = one_vi(&o, NULL, NULL);
-	o.b = one_vi(&o, NULL, cq);
+	cq = one_open_receiving(&o);
 	VIP(VIP_SUCCESS, VipSetUserData(o.b, &o));
 	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next)); /* no link yet */
 	one_connect(&o);
@@ -613,10 +622,7 @@ static void next_receive(void)
 
 	if (strcmp(VipxParameterString("arch"), "qnix") == 0)
 		SKIP("a NIC that asks first takes nothing by value");
-	one_open(&o);
-	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
-	o.a = one_vi(&o, NULL, NULL);
-	o.b = one_vi(&o, NULL, cq);
+	cq = one_open_receiving(&o);
 	one_connect(&o);
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 0, 2000), o.handle));
 	/* All lengths, cut between A and B in all ways, over and over round the ring. */

@@ -1,0 +1,156 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control program, receiving side, the short way: a message of one packet is handed over by value, copied out of the link or in
+ * the buffer that came with it.  The receive that it would have used stays at the head of its queue.  Whatever is not quite
+ * ordinary is left to rx.c.  As there, a packet is foreign memory: every member is copied once and the copy is checked.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/util/copy.h"
+
+enum { AHEAD = 2048 }; /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
+
+/* The message in the buffer that a packet brings; NULL: it is no good one. */
+static inline uint8_t *buffer_of(const struct nic *nic, const struct nic_packet *p, uint32_t len)
+{
+	uint64_t where = p->buf.addr;
+	uint32_t index = p->buf.buffer;
+
+	if (nic_unlikely(index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE || len > NIC_BUFFER_SIZE - where))
+		return NULL;
+	return nic_buffer(nic, index) + where;
+}
+
+/*
+ * The packet behind the one that was taken, when it has come already: its lines are asked for while the consumer is still at this
+ * one.  Not before it has come: the sender is writing them.
+ */
+static inline void ahead(const struct nic *nic, struct nic_link *link)
+{
+	const struct nic_packet *p = nic_link_peek(link);
+	uint32_t len, op, index, cells;
+
+	if (!p)
+		return;
+	len = p->len_flags & NIC_PF_LEN;
+	op = p->op;
+	index = p->buf.buffer;
+	if (op == NIC_OP_SEND) {
+		cells = len <= NIC_INLINE_MAX ? nic_packet_cells(len) : 1;
+		for (uint32_t i = 1; i < cells; i++)
+			nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
+	} else if (op == NIC_OP_SEND_BUF && index < NIC_POOL_BUFFERS) {
+		len = len < AHEAD ? len : AHEAD;
+		for (uint32_t at = 0; at < len; at += 64)
+			nic_prefetch(nic_buffer(nic, index) + at);
+	}
+}
+
+/* The message has gone to the consumer; buffer: NULL when it is in out->data. */
+static inline void handed(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_taken *out, uint8_t *buffer, uint32_t len)
+{
+	out->cookie = ctx->cookie;
+	out->buffer = buffer;
+	out->length = len;
+	nic_count(nic, packets_received, 1);
+	nic_count(nic, recv_short, 1);
+}
+
+/*
+ * By value: a message of one packet for a VI that is up, with a good receive at the head, and nothing before it that the
+ * consumer has not seen.  Returns its length; 0: not this one.
+ */
+uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, struct nic_taken *out)
+{
+	uint32_t word = nic_packet_word_of(p), len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1;
+	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
+	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
+	uint8_t *buffer = NULL;
+	uint32_t given = word ^ nic_packet_word(NIC_OP_SEND ^ NIC_OP_SEND_BUF, 0, 0); /* the same message in a buffer */
+
+	/*
+	 * Connected, and of this life of the connection (from_peer says so).  No flags: len is the length.  An empty message
+	 * is none of these, having nothing to hand over.
+	 */
+	if (nic_unlikely((word != ctx->from_peer && given != ctx->from_peer) || len - 1 >= NIC_BUFFER_SIZE || ctx->peer_slot != link->peer ||
+	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || ctx->rx_head == ctx->rx_tail ||
+	                 (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) || (len > e->room && !(e->control & NIC_CTL_POOL))))
+		return 0;
+	if (nic_likely(word == ctx->from_peer)) {
+		if (nic_unlikely(len > NIC_INLINE_MAX))
+			return 0;
+		cells = nic_packet_cells(len);
+		nic_link_take(link, cells);
+		nic_link_collect(link, p, cells, out->data);
+		ctx->rx_quick = e->room < NIC_INLINE_MAX ? e->room : NIC_INLINE_MAX; /* so is the next one, until the receive has gone */
+	} else {
+		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !(buffer = buffer_of(nic, p, len))))
+			return 0;
+		nic_link_take(link, 1);
+		link->balance++;
+		out->data = buffer;
+	}
+	nic_link_consume(link, cells);
+	if (len > NIC_PAYLOAD)
+		ahead(nic, link);
+	handed(nic, ctx, out, buffer, len);
+	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+		nic_buffer_balance(nic, link);
+	return len;
+}
+
+/* There is a packet on the link of a VI, and it is not known to be one that take_cell may take. */
+static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out)
+{
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	const struct nic_packet *p = nic_link_peek(link);
+
+	out->length = p && p->vi == ctx - nic->slot->vi ? nic_rx_take(nic, link, p, cq, out) : 0;
+	if (nic_likely(out->length))
+		return NIC_OK;
+	out->data = NULL;
+	return NIC_NOT_DONE;
+}
+
+static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_taken *out, struct nic_link *link,
+                                   const struct nic_packet *p, uint32_t len)
+{
+	uint32_t cells = nic_packet_cells(len);
+
+	nic_link_take(link, cells);
+	nic_link_collect(link, p, cells, out->data);
+	nic_link_consume(link, cells);
+	ahead(nic, link);
+	handed(nic, ctx, out, NULL, len);
+	return NIC_OK;
+}
+
+/* nic_rx_take found the like good since the state of the receive queue changed: it is not looked at again. */
+static nic_noinline int take_cell(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out,
+                                  struct nic_link *link, const struct nic_packet *p)
+{
+	uint32_t len = p->len_flags;
+
+	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
+		return take_found(nic, ctx, cq, out);
+	if (nic_unlikely(len > NIC_PAYLOAD))
+		return take_cells(nic, ctx, out, link, p, len);
+	nic_link_take(link, 1);
+	nic_copy_short(out->data, p->data, NIC_PAYLOAD);
+	nic_link_consume(link, 1);
+	handed(nic, ctx, out, NULL, len);
+	return NIC_OK;
+}
+
+/* Most calls find nothing, and have saved nothing for it.  No link is here where the NIC runs elsewhere. */
+int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+
+	if (nic_unlikely(!link))
+		return NIC_NOT_DONE;
+	nic_link_expect(link);
+	if (!nic_link_any(link))
+		return NIC_NOT_DONE;
+	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
+}
