@@ -431,17 +431,14 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-	const uint8_t *b = msg->b;
+	const uint8_t *b = (const uint8_t *)msg->b + room;
 
 	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) ||
 	                 (int32_t)(link->tx_limit - link->tx_pos) < NIC_RING_RESERVE + (int32_t)cells))
 		return send_short(nic, vi, msg);
-	nic_packet_set(p, ctx->to_peer, len);
-	p->imm = 0;
-	memcpy(p->data, &msg->head, sizeof(msg->head));
-	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy_short(p->data + NIC_PAYLOAD - room, b, room);
-	b += room;
+	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
+	for (uint32_t i = 1; i < cells; i++)
+		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
 	for (uint32_t i = 1;; i++) {
 		struct nic_more *more = nic_link_more(link->tx, link->tx_pos, i);
 
@@ -454,6 +451,12 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 		b += NIC_PAYLOAD_MORE;
 		left -= NIC_PAYLOAD_MORE;
 	}
+	/* The first line last: the peer polls it, and would take it away while the others are being written. */
+	nic_packet_set(p, ctx->to_peer, len);
+	p->imm = 0;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy_short(p->data + NIC_PAYLOAD - room, msg->b, room);
 	nic_link_store(link, p, cells);
 	nic_link_own(link, cells);
 	nic_count(nic, packets_sent, 1);
