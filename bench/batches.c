@@ -4,7 +4,8 @@
  * there, and rank 0 writes to DIR/batches when each began and what it took.  For bench/turns, which stops and continues
  * several such jobs: a batch that was interrupted is a long one.
  *
- * TEST is latency (ping-pong; nanoseconds one way) or rate (64 messages, then an answer; nanoseconds a message).
+ * TEST is latency (ping-pong; nanoseconds one way), rate (64 messages, then an answer; nanoseconds a message) or both (64
+ * messages each way at once; nanoseconds a message of one way).
  * Each rank writes its process id to DIR/pid.RANK.  Times are CLOCK_MONOTONIC's, in seconds.
  */
 #include <mpi.h>
@@ -70,6 +71,36 @@ static void window(void)
 		send(0, 2);
 }
 
+static void windows(void)
+{
+	MPI_Request request[2 * WINDOW];
+
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Irecv(data + bytes, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &request[i]);
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Isend(data, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &request[WINDOW + i]);
+	MPI_Waitall(2 * WINDOW, request, MPI_STATUSES_IGNORE);
+}
+
+static const struct test {
+	const char *name;
+	void (*step)(void);
+	int short_steps, middle_steps; /* of a batch, for up to 4096 and up to 65536 bytes; for more, one */
+	int messages;                  /* one after the other, of a step */
+} tests[] = {
+	{ "latency", ping_pong, 100, 10, 2 },
+	{ "rate", window, 4, 1, WINDOW },
+	{ "both", windows, 4, 1, WINDOW },
+};
+
+static const struct test *find(const char *name)
+{
+	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+		if (strcmp(tests[i].name, name) == 0)
+			return &tests[i];
+	return NULL;
+}
+
 /* Both ranks leave after the same batch. */
 static bool another(const char *end)
 {
@@ -104,34 +135,33 @@ static void write_file(const char *dir, const char *name, const void *from, size
 int main(int argc, char **argv)
 {
 	struct batch *all = malloc(MOST * sizeof(*all));
+	const struct test *test = argc == 4 ? find(argv[1]) : NULL;
 	char text[32], *end;
-	bool rate;
 	size_t n = 0;
 	int steps, ranks;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (argc != 4 || ranks != 2 || !all || (strcmp(argv[1], "latency") && strcmp(argv[1], "rate"))) {
+	if (!test || ranks != 2 || !all) {
 		if (rank == 0)
-			fprintf(stderr, "usage: mpirun -np 2 batches latency|rate BYTES DIR\n");
+			fprintf(stderr, "usage: mpirun -np 2 batches latency|rate|both BYTES DIR\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
-	rate = strcmp(argv[1], "rate") == 0;
 	bytes = atoi(argv[2]);
-	data = calloc(1, (size_t)bytes + 1);
+	data = calloc(2, (size_t)bytes + 1); /* what is sent; what comes */
 	end = strdup(in(argv[3], "end"));
 	/* About 40 us, so that a turn has room for some hundred of them; or what one step takes, when the messages are long. */
-	steps = rate ? (bytes <= 4096 ? 4 : 1) : bytes <= 4096 ? 100 : bytes <= 65536 ? 10 : 1;
+	steps = bytes <= 4096 ? test->short_steps : bytes <= 65536 ? test->middle_steps : 1;
 	write_file(argv[3], rank == 0 ? "pid.0" : "pid.1", text, (size_t)snprintf(text, sizeof text, "%d", (int)getpid()));
 	do {
 		for (int k = 0; k < ASK; k++) {
 			double began = now();
 
 			for (int i = 0; i < steps; i++)
-				rate ? window() : ping_pong();
+				test->step();
 			if (rank == 0 && n < MOST)
-				all[n++] = (struct batch){ began, (now() - began) * 1e9 / steps / (rate ? WINDOW : 2) };
+				all[n++] = (struct batch){ began, (now() - began) * 1e9 / steps / test->messages };
 		}
 	} while (another(end));
 	if (rank == 0)
