@@ -8,7 +8,7 @@
 #include "cmpi/pm_via/flow.h"
 
 enum { HEADER = sizeof(struct via_header), SMALL = VIA_SMALL - HEADER };
-_Static_assert(CMPI_AM_SHORT + HEADER == VIPX_SHORT_MAX, "a short message fills a NIC command");
+_Static_assert(CMPI_AM_SHORT + HEADER <= VIPX_SHORT_MAX, "a short message fits a NIC command");
 _Static_assert(CMPI_AM_MAX + HEADER <= VIA_BUFFER, "the longest message fits a pool buffer");
 _Static_assert(VIA_BUFFER == VIPX_BUFFER_SIZE, "size of a pool buffer");
 

@@ -12,7 +12,8 @@
 
 enum {
 	PATIENCE = 64,
-	OWN_NEXT = 2048, /* bytes */
+	OWN_NEXT = 2048,             /* bytes */
+	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 };
 
 /* ---- completion -------------------------------------------------------------------------------------------------- */
@@ -373,6 +374,35 @@ static nic_noinline void fill_short(struct nic_link *link, struct nic_packet *p,
 	fill(&f, msg->b, msg->blen);
 }
 
+/* Has the link fewer cells left than should go to messages of several? */
+static inline bool scarce(const struct nic_link *link, uint32_t cells)
+{
+	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
+}
+
+/* A short message of several cells, where cells are scarce; false: there is no buffer, or no leave for it. */
+static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
+                                        uint32_t len)
+{
+	struct nic_packet *p = nic_tx_room(nic, ctx, link);
+	uint32_t index;
+	uint8_t *to;
+
+	if (!p || !nic_buffer_take(nic, &index))
+		return false;
+	to = nic_buffer(nic, index);
+	memcpy(to, &msg->head, sizeof(msg->head));
+	nic_copy(to + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	put_buffer(p, index, 0);
+	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len, 0);
+	nic_tx_publish(nic, link, p);
+	link->balance--;
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_buffer, len);
+	return true;
+}
+
 /*
  * The link is full, and the peer is most often just reading it: what a few looks cost is less than the other way.  When
  * they were in vain, the next message looks half as often.
@@ -400,6 +430,8 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 
 	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
 		return NIC_NOT_DONE;
+	if (cells > 1 && !nic_link_reserve(link, SCARCE + cells - 1) && send_in_buffer(nic, ctx, link, msg, len))
+		return NIC_OK;
 	p = nic_tx_room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))
 		return NIC_NOT_DONE;
@@ -433,8 +465,7 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	const uint8_t *b = (const uint8_t *)msg->b + room;
 
-	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) ||
-	                 (int32_t)(link->tx_limit - link->tx_pos) < NIC_RING_RESERVE + (int32_t)cells))
+	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
 		return send_short(nic, vi, msg);
 	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
 	for (uint32_t i = 1; i < cells; i++)

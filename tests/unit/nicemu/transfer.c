@@ -358,6 +358,39 @@ static void short_commands(void)
 	pair_close(&p);
 }
 
+/* When the peer does not look, short messages of many cells leave the link to the others: they go in buffers, in order. */
+static void short_commands_pile_up(void)
+{
+	enum { N = 110, LEN = 500, CELLS = 9 };
+	struct pair p;
+	uint8_t data[LEN];
+	uint64_t in_buffers;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	for (int i = 0; i < N; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * LEN, LEN));
+	for (int i = 0; i < N; i++) {
+		uint32_t cut = (uint32_t)i * (LEN - 8) / N;
+		struct nic_short m = { .a = data + 8, .alen = cut, .b = data + 8 + cut, .blen = LEN - 8 - cut };
+
+		pattern(data, LEN, i);
+		memcpy(&m.head, data, 8);
+		REQUIRE(CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK));
+	}
+	in_buffers = counter(p.a.nic, "bytes_buffer") / LEN;
+	CHECK((N - in_buffers) * CELLS < NIC_RING_CELLS);
+	CHECK((N - in_buffers) * CELLS > NIC_RING_CELLS / 2);
+	CHECK_EQ(counter(p.a.nic, "bytes_inline") / LEN, N - in_buffers);
+	pair_poll(&p);
+	for (int i = 0; i < N; i++) {
+		CHECK_EQ(status_of(&p.b.desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+		CHECK_EQ(p.b.desc[i].length, LEN);
+		CHECK(is_pattern(p.b.mem + i * LEN, LEN, i));
+	}
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(sizes_unreliable);
@@ -368,6 +401,7 @@ int main(void)
 	CASE(many_outstanding);
 	CASE(scatter_gather);
 	CASE(short_commands);
+	CASE(short_commands_pile_up);
 	CASE(given_buffers);
 	CASE(mixed_buffers);
 	CASE(rdma_sizes);
