@@ -63,6 +63,7 @@ struct nic_group {
 	uint32_t seen;        /* members up to here have come to the barrier under way */
 	uint32_t bcasts, sent; /* started here; of them, those that are all on the board */
 	uint32_t put, read;   /* parts on the board; of them, those that all have read when that was looked at last */
+	uint32_t turns;       /* buffers that take turns for the broadcast from here under way */
 	uint32_t used[NIC_BOARD_BUFFERS]; /* by buffer: number of the last part in it */
 	uint32_t sends, recvs; /* bit: call with a broadcast under way */
 	uint32_t buffer[NIC_BOARD_PLACES]; /* of the root that was received from last, a guess */

@@ -29,8 +29,9 @@ enum {
 	NIC_BOARDS = 256,      /* of a slot; entries of its Group Table */
 	NIC_BOARD_PLACES = 16, /* a power of two */
 	NIC_BOARD_BRIEF = 48,
-	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share the last buffer: each place has its part of it */
-	NIC_BOARD_BUFFERS = NIC_BOARD_PLACES + 1,
+	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share a buffer, behind those of the places: each place has its part of it */
+	NIC_BOARD_HOT = NIC_BOARD_PLACES + 1, /* from here on buffers take turns, and stay in the cache; those before are the places' */
+	NIC_BOARD_BUFFERS = NIC_BOARD_HOT + 8,
 	/* `barrier`: so many times the number of barriers that the member has come to, and: */
 	NIC_BOARD_BARRIER = 4,
 	NIC_BOARD_HERE = 0,

@@ -20,9 +20,9 @@ enum {
 	PART_SHORT = 4096,     /* bytes of a part of a broadcast of up to ... */
 	PART_SHORT_MAX = 8192,
 	PART_LONG = 8192,
-	FEW = 4,               /* buffers that broadcasts of up to ... take turns with, with a core for each: they stay in the cache */
+	FEW = 4,               /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
 	FEW_MAX = 16 << 10,
-	SOME = 8,              /* likewise, cores or no cores */
+	SOME = NIC_BOARD_BUFFERS - NIC_BOARD_HOT,
 	SOME_MAX = 64 << 10,
 	AHEAD = 2048,          /* bytes of a part's buffer that are asked for ahead */
 	TELL = 4,              /* parts that are acknowledged together */
@@ -266,12 +266,12 @@ static bool has_places(struct nic_group *g, uint32_t n)
 	return g->put + n - g->read <= NIC_BOARD_PLACES;
 }
 
-/* Which buffer is that of the part that comes after so many.  Where processes take turns, the root had better not wait. */
-static uint32_t buffer_of(const struct nic *nic, uint32_t before, uint32_t total)
+/* Which buffer is that of the part that comes after so many: of its place, or one of `turns` that take turns. */
+static uint32_t buffer_of(uint32_t turns, uint32_t before, uint32_t total)
 {
-	if (total <= PART_SHORT_MAX)
-		return total <= NIC_BOARD_SMALL ? NIC_BOARD_PLACES : before & MASK;
-	return before & (total <= FEW_MAX && looks(nic) > 1 ? FEW - 1 : total <= SOME_MAX ? SOME - 1 : MASK);
+	if (total <= NIC_BOARD_SMALL)
+		return NIC_BOARD_PLACES;
+	return turns == NIC_BOARD_PLACES ? before & MASK : NIC_BOARD_HOT + (before & (turns - 1));
 }
 
 /* Where the data of that part begins in its buffer. */
@@ -280,10 +280,39 @@ static uint32_t start_of(uint32_t before, uint32_t total)
 	return total <= NIC_BOARD_SMALL ? (before & MASK) * NIC_BOARD_SMALL : 0;
 }
 
-/* Has everybody read, by that number, what was put there last?  The places of the last buffer are those of the board. */
+/* Has everybody read, by that number, what was put there last?  The parts of the shared one go with the places. */
 static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
 {
 	return buffer == NIC_BOARD_PLACES || g->used[buffer] - read - 1 >= g->put - read;
+}
+
+/* Are the buffers of a whole broadcast read, when so many take turns? */
+static bool are_read(const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
+{
+	for (uint32_t i = 0; i * part_size(total) < total; i++)
+		if (!is_read(g, buffer_of(turns, g->put + i, total), read))
+			return false;
+	return true;
+}
+
+/*
+ * So many buffers take turns for a broadcast that begins now.  Where processes take turns, too, its root had better not wait for
+ * those that have not read the last ones.
+ */
+static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t read)
+{
+	uint32_t turns = total <= FEW_MAX ? FEW : total <= SOME_MAX ? SOME : NIC_BOARD_PLACES;
+
+	return nic_likely(looks(nic) > 1) || are_read(g, turns, total, read) ? turns : NIC_BOARD_PLACES;
+}
+
+static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
+{
+	g->turns = turns_of(nic, g, total, g->read);
+	if (nic_likely(g->turns != NIC_BOARD_PLACES || g->read == g->put))
+		return;
+	g->read = read_by_all(g);
+	g->turns = turns_of(nic, g, total, g->read);
 }
 
 /* May that buffer be written?  False: not now. */
@@ -315,7 +344,7 @@ static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t t
 	nic_prefetch_write(&g->board->part[g->put & MASK]);
 	if (len <= NIC_BOARD_BRIEF)
 		return;
-	buffer = g->board->buffer[buffer_of(nic, g->put, total)];
+	buffer = g->board->buffer[buffer_of(g->turns, g->put, total)];
 	if (!buffer)
 		return;
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64)
@@ -336,7 +365,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 	if (len <= NIC_BOARD_BRIEF) {
 		nic_host_read(nic, p->data, bus + offset, len);
 	} else {
-		i = buffer_of(nic, g->put, total);
+		i = buffer_of(g->turns, g->put, total);
 		if (nic_unlikely(!has_buffer(nic, g, i)))
 			return false;
 		buffer = g->board->buffer[i];
@@ -370,6 +399,8 @@ static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
 
 	if (cast->seq != g->sent + 1) /* another comes first */
 		return false;
+	if (cast->at == 0)
+		begin(nic, g, cast->len);
 	while (!through && put_next(nic, g, call, cast)) {
 		through = cast->at == cast->len;
 		++*n;
@@ -406,7 +437,7 @@ static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
 	for (uint32_t i = 0; len > NIC_BOARD_BRIEF && i < n; i++)
-		if (nic_unlikely(!has_buffer(nic, g, buffer_of(nic, g->put + i, len))))
+		if (nic_unlikely(!has_buffer(nic, g, buffer_of(g->turns, g->put + i, len))))
 			return false;
 	return true;
 }
@@ -416,7 +447,10 @@ static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_
 {
 	uint32_t at = 0, n;
 
-	if (nic_unlikely(g->sent != g->bcasts || (len > PART_SHORT && !has_room(nic, g, len))))
+	if (nic_unlikely(g->sent != g->bcasts))
+		return false;
+	begin(nic, g, len);
+	if (nic_unlikely(len > PART_SHORT && !has_room(nic, g, len)))
 		return false;
 	do {
 		n = len - at < part_size(len) ? len - at : part_size(len);
@@ -548,10 +582,14 @@ static bool has_next(const struct nic_member *m)
 	return nic_load_acquire(&m->board->part[m->parts & MASK].seq) == m->parts + 1; /* G2 */
 }
 
-static bool wait_next(const struct nic *nic, const struct nic_member *m)
+/* The root that led the barrier left it before the others: it is at its broadcast now, even where processes take turns. */
+static uint32_t looks_at(const struct nic *nic, const struct nic_group *g, uint32_t place)
 {
-	uint32_t left = looks(nic);
+	return nic_unlikely(g->leader == place && g->lead == NIC_PLACE_ANY) ? LOOKS : looks(nic);
+}
 
+static bool wait_next(const struct nic_member *m, uint32_t left)
+{
 	while (!has_next(m))
 		if (--left == 0)
 			return false;
@@ -583,12 +621,12 @@ static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, cons
 }
 
 /* The next part, as `take` would take it; what is not as it should be is left to that. */
-static inline bool take_now(struct nic *nic, struct nic_group *g, struct nic_member *m, uint64_t bus, uint32_t total, uint32_t at,
-                            uint32_t len)
+static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t total, uint32_t at, uint32_t len)
 {
+	struct nic_member *m = &g->member[place];
 	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
 
-	if (nic_unlikely(!wait_next(nic, m) || p->total != total || p->offset != at))
+	if (nic_unlikely(!wait_next(m, looks_at(nic, g, place)) || p->total != total || p->offset != at))
 		return false;
 	nic_host_write(nic, bus + at, part_data(nic, g, m, p, total, len), len);
 	if (nic_unlikely(!was_here(m)))
@@ -607,7 +645,7 @@ static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint6
 		return false;
 	do {
 		n = len - at < part_size(len) ? len - at : part_size(len);
-		if (nic_unlikely(!take_now(nic, g, m, bus, len, at, n))) {
+		if (nic_unlikely(!take_now(nic, g, place, bus, len, at, n))) {
 			m->ahead = at;
 			return false;
 		}
@@ -675,7 +713,8 @@ static bool has_room_soon(const struct nic *nic, const struct nic_group *g)
 		const struct nic_cast *cast = &nic->groups->send[__builtin_ctz(left)];
 
 		if (cast->seq == g->sent + 1)
-			return g->put - read < NIC_BOARD_PLACES && is_read(g, buffer_of(nic, g->put, cast->len), read);
+			return g->put - read < NIC_BOARD_PLACES &&
+			       is_read(g, buffer_of(cast->at ? g->turns : turns_of(nic, g, cast->len, read), g->put, cast->len), read);
 	}
 	return false;
 }

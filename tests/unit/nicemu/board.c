@@ -176,6 +176,57 @@ static void buffers_are_used_again(void)
 	leave(2);
 }
 
+static int buffers_taken(int i)
+{
+	int taken = 0;
+
+	for (int k = 0; k < NIC_BOARD_BUFFERS; k++)
+		taken += board_of(i)->buffer[k] != 0;
+	return taken;
+}
+
+/* Broadcast number k of a few bytes more than fit a place, sent or received. */
+static uint32_t numbered(int i, int k)
+{
+	uint32_t op;
+
+	memset(data[i], i == 0 ? k : GUARD, 1000);
+	op = bcast(i, 0, 1000);
+	CHECK(op != NIC_OP_OVER || data[i][999] == k);
+	return op;
+}
+
+/* A few buffers take turns and stay in the cache.  Where processes take turns, too, the root takes others rather than wait. */
+static void few_buffers_take_turns(void)
+{
+	enum { FEW = 4 };
+	uint32_t late;
+
+	join(17, 2);
+	for (int k = 0; k < 5 * FEW; k++) {
+		CHECK_EQ(numbered(0, k), NIC_OP_OVER);
+		CHECK_EQ(numbered(1, k), NIC_OP_OVER);
+	}
+	CHECK_EQ(buffers_taken(0), FEW);
+	for (int k = 0; k < FEW; k++)
+		CHECK_EQ(numbered(0, k), NIC_OP_OVER);
+	late = numbered(0, FEW);
+	CHECK(late != NIC_OP_OVER);
+	for (int k = 0; k < FEW; k++)
+		CHECK_EQ(numbered(1, k), NIC_OP_OVER);
+	CHECK_EQ(over(0, late, NULL), NIC_OK);
+	CHECK_EQ(numbered(1, FEW), NIC_OP_OVER);
+	CHECK_EQ(buffers_taken(0), FEW);
+	n[0]->waiting.crowded = true;
+	for (int k = 0; k < NIC_BOARD_PLACES; k++)
+		CHECK_EQ(numbered(0, k), NIC_OP_OVER);
+	for (int k = 0; k < NIC_BOARD_PLACES; k++)
+		CHECK_EQ(numbered(1, k), NIC_OP_OVER);
+	CHECK(buffers_taken(0) > FEW);
+	n[0]->waiting.crowded = false;
+	leave(2);
+}
+
 /* Behind a broadcast the root leaves a barrier first, whoever came last; behind a barrier, whoever came last does. */
 static void root_leaves_first(void)
 {
@@ -490,6 +541,7 @@ int main(void)
 	CASE(places_are_used_again);
 	CASE(in_two_goes);
 	CASE(buffers_are_used_again);
+	CASE(few_buffers_take_turns);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
 	CASE(leader_computes);
