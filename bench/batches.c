@@ -6,6 +6,9 @@
  *
  * TEST is latency (ping-pong; nanoseconds one way), rate (64 messages, then an answer; nanoseconds a message) or both (64
  * messages each way at once; nanoseconds a message of one way).
+ * With BATCHES_LINES in the environment the messages go by lines of shared memory alone (lines.h): what is left then is what no
+ * transport can save.
+ *
  * Each rank writes its process id to DIR/pid.RANK.  Times are CLOCK_MONOTONIC's, in seconds.
  */
 #include <mpi.h>
@@ -17,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lines.h"
+
 enum { WINDOW = 64, MOST = 1 << 21, ASK = 16 }; /* messages; batches; batches between two looks at DIR/end */
 
 struct batch {
@@ -25,6 +30,7 @@ struct batch {
 
 static char *data;
 static int bytes, rank;
+static struct lines *lines; /* NULL: MPI */
 
 static double now(void)
 {
@@ -36,12 +42,20 @@ static double now(void)
 
 static void send(int length, int tag)
 {
-	MPI_Send(data, length, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD);
+	if (lines)
+		while (!lines_send(lines, data, (size_t)length))
+			;
+	else
+		MPI_Send(data, length, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD);
 }
 
 static void receive(int length, int tag)
 {
-	MPI_Recv(data, length, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (lines)
+		while (!lines_take(lines, data, (size_t)length))
+			;
+	else
+		MPI_Recv(data, length, MPI_BYTE, 1 - rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void ping_pong(void)
@@ -55,10 +69,26 @@ static void ping_pong(void)
 	}
 }
 
+/* As many messages out and in, by lines. */
+static void line_windows(int out, int in)
+{
+	while (out || in) {
+		if (out && lines_send(lines, data, (size_t)bytes))
+			out--;
+		else if (in && lines_take(lines, data + bytes, (size_t)bytes))
+			in--;
+	}
+}
+
 static void window(void)
 {
 	MPI_Request request[WINDOW];
 
+	if (lines) {
+		line_windows(rank == 0 ? WINDOW : 0, rank == 0 ? 0 : WINDOW);
+		rank == 0 ? receive(0, 2) : send(0, 2);
+		return;
+	}
 	for (int i = 0; i < WINDOW; i++)
 		if (rank == 0)
 			MPI_Isend(data, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &request[i]);
@@ -75,6 +105,10 @@ static void windows(void)
 {
 	MPI_Request request[2 * WINDOW];
 
+	if (lines) {
+		line_windows(WINDOW, WINDOW);
+		return;
+	}
 	for (int i = 0; i < WINDOW; i++)
 		MPI_Irecv(data + bytes, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &request[i]);
 	for (int i = 0; i < WINDOW; i++)
@@ -149,6 +183,16 @@ int main(int argc, char **argv)
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	bytes = atoi(argv[2]);
+	if (getenv("BATCHES_LINES")) {
+		static struct lines ours;
+
+		if (bytes > LINES_MOST) {
+			fprintf(stderr, "batches: by lines a message has %d bytes at most\n", LINES_MOST);
+			MPI_Abort(MPI_COMM_WORLD, 2);
+		}
+		lines_open(&ours, rank);
+		lines = &ours;
+	}
 	data = calloc(2, (size_t)bytes + 1); /* what is sent; what comes */
 	end = strdup(in(argv[3], "end"));
 	/* About 40 us, so that a turn has room for some hundred of them; or what one step takes, when the messages are long. */

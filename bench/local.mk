@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	bench/bench.h \
 	bench/data.py \
 	bench/history.py \
+	bench/lines.h \
 	bench/mpich.py \
 	bench/overlap.h \
 	bench/performance \
