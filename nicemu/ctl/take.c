@@ -81,7 +81,8 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		cells = nic_packet_cells(len);
 		nic_link_take(link, cells);
 		nic_link_collect(link, p, cells, out->data);
-		ctx->rx_quick = e->room < NIC_INLINE_MAX ? e->room : NIC_INLINE_MAX; /* so is the next one, until the receive has gone */
+		/* So is the next one, until the receive has gone. */
+		ctx->rx_quick = e->room < NIC_INLINE_MAX && !(e->control & NIC_CTL_POOL) ? e->room : NIC_INLINE_MAX;
 	} else {
 		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !(buffer = buffer_of(nic, p, len))))
 			return 0;

@@ -616,6 +616,8 @@ static void next_receive(void)
 	static const char data[9] = "too long";
 	static uint8_t bytes[VIPX_SHORT_MAX];
 	VIPX_SHORT m = { .Head = 1 }, longer = { .Head = 2, .A = data, .ALength = sizeof data };
+	VIPX_SHORT all = { .Head = 3, .A = bytes, .ALength = VIPX_SHORT_MAX - 8 };
+	VIP_DESCRIPTOR *small;
 	VIP_CQ_HANDLE cq;
 	VIPX_ARRIVAL next;
 	struct one o;
@@ -643,6 +645,23 @@ static void next_receive(void)
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
 	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next));
 	CHECK(!next.Message);
+	/* There is one with less room, but it may have a buffer: what is too long for its room is good, too. */
+	small = one_desc(&o, 4, 16);
+	small->CS.Control |= VIP_CONTROL_POOL;
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, small, o.handle));
+	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &all));
+	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+	CHECK(next.Message == next.Data && !next.Buffer && next.Length == VIPX_SHORT_MAX);
+	CHECK(next.Data[0] == all.Head && memcmp(&next.Data[1], bytes, VIPX_SHORT_MAX - 8) == 0);
+	/* Another call, and a descriptor: the same goes to a buffer. */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &all));
+	CHECK(VipxPoll(o.nic) > 0);
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	CHECK(next.Descriptor == small && (small->CS.Status & VIP_STATUS_POOL) && small->CS.Length == VIPX_SHORT_MAX);
+	VipxGiveBuffer(o.nic, small->DS[1].Local.Data.Address);
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_NOT_DONE, VipxRecvTake(o.b, &next));
 	/* There is one, with less room. */
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 2, 16), o.handle));
 	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
