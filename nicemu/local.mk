@@ -34,6 +34,7 @@ nicemu_sources = \
 	nicemu/ctl/conn.c \
 	nicemu/ctl/ctl.h \
 	nicemu/ctl/driver.c \
+	nicemu/ctl/give.c \
 	nicemu/ctl/group.c \
 	nicemu/ctl/group.h \
 	nicemu/ctl/group_call.c \

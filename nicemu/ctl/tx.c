@@ -10,12 +10,6 @@
 #include "nicemu/ctl/tx.h"
 #include "nicemu/util/copy.h"
 
-enum {
-	PATIENCE = 64,
-	OWN_NEXT = 2048,             /* bytes */
-	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
-};
-
 /* ---- completion -------------------------------------------------------------------------------------------------- */
 
 static nic_cold void release_buffer(struct nic *nic, const struct nic_desc *desc)
@@ -127,14 +121,7 @@ nic_cold enum step nic_tx_refuse(struct nic *nic, struct nic_txe *e, uint32_t er
 	return STEP_ERROR;
 }
 
-/* ---- packets ----------------------------------------------------------------------------------------------------- */
-
-static void put_buffer(struct nic_packet *p, uint32_t index, uint32_t offset)
-{
-	p->buf.buffer = index;
-	p->buf.handle = 0;
-	p->buf.addr = offset;
-}
+/* ---- send -------------------------------------------------------------------------------------------------------- */
 
 static enum step finish(struct nic_txe *e, const struct work *w, uint32_t flags)
 {
@@ -142,65 +129,22 @@ static enum step finish(struct nic_txe *e, const struct work *w, uint32_t flags)
 	return flags & NIC_PF_ACK ? STEP_WAIT : STEP_DONE;
 }
 
-/* ---- send -------------------------------------------------------------------------------------------------------- */
-
-/* The payload of a packet, cell by cell. */
-struct filling {
-	struct nic_link *link;
-	uint8_t *at;
-	uint32_t room, cells;
-};
-
-static inline struct filling filling_of(struct nic_link *link, struct nic_packet *p)
-{
-	return (struct filling){ .link = link, .at = p->data, .room = NIC_PAYLOAD, .cells = 1 };
-}
-
-static inline void fill(struct filling *f, const void *data, uint32_t len)
-{
-	const uint8_t *from = data;
-
-	while (len) {
-		uint32_t part;
-
-		if (f->room == 0) {
-			struct nic_more *more = nic_link_more(f->link->tx, f->link->tx_pos, f->cells);
-
-			more->pos = f->link->tx_pos + f->cells++;
-			if (len >= NIC_PAYLOAD_MORE) { /* a length that the compiler knows */
-				nic_copy_short(more->data, from, NIC_PAYLOAD_MORE);
-				from += NIC_PAYLOAD_MORE;
-				len -= NIC_PAYLOAD_MORE;
-				continue;
-			}
-			f->at = more->data;
-			f->room = NIC_PAYLOAD_MORE;
-		}
-		part = len < f->room ? len : f->room;
-		nic_copy_short(f->at, from, part);
-		f->at += part;
-		f->room -= part;
-		from += part;
-		len -= part;
-	}
-}
-
 static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	uint32_t flags = nic_tx_flags(ctx, w), cells = nic_packet_cells(w->total);
 	struct nic_packet *p = nic_tx_room_for(nic, ctx, link, cells);
 	uint8_t copy[NIC_PAYLOAD_MAX];
-	struct filling f;
+	struct nic_filling f;
 
 	if (nic_unlikely(!p))
 		return STEP_AGAIN;
-	f = filling_of(link, p);
+	f = nic_filling_of(link, p);
 	for (uint32_t i = 0; i < w->nseg; i++) {
 		const void *from = nic->arch->xlate->map(nic, ctx->ptag, &w->seg[i], 0, w->seg[i].length);
 
 		if (nic_unlikely(!from && w->seg[i].length))
 			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-		fill(&f, nic_host_view(nic, (uintptr_t)from, w->seg[i].length, copy), w->seg[i].length);
+		nic_fill(&f, nic_host_view(nic, (uintptr_t)from, w->seg[i].length, copy), w->seg[i].length);
 	}
 	nic_tx_head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
 	nic_count(nic, packets_sent, 1);
@@ -218,10 +162,7 @@ static enum step send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struc
 
 	if (nic_unlikely(!p))
 		return STEP_AGAIN;
-	put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
-	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, w->total | flags, w->desc->imm);
-	nic_tx_publish(nic, link, p);
-	link->balance--;
+	nic_tx_publish_buffer(nic, ctx, link, p, off, w->total | flags, w->desc->imm);
 	e->flags |= NIC_TXE_GIVEN;
 	nic_count(nic, bytes_given, w->total);
 	return finish(e, w, flags);
@@ -344,6 +285,7 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 			return false;
 		nic_copy_short(p->data, nic_host_view(nic, (uintptr_t)from, len, copy), len);
 		nic_tx_head(p, ctx, NIC_OP_SEND, len | flags, desc->imm);
+		nic_tx_publish(nic, link, p);
 		nic_count(nic, bytes_inline, len);
 	} else {
 		uint64_t off = seg->addr - nic_host_pool(nic);
@@ -353,212 +295,11 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 		p = nic_tx_room(nic, ctx, link);
 		if (nic_unlikely(!p))
 			return false;
-		put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
-		nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len | flags, desc->imm);
-		link->balance--;
+		nic_tx_publish_buffer(nic, ctx, link, p, off, len | flags, desc->imm);
 		nic_count(nic, bytes_given, len);
 	}
-	nic_tx_publish(nic, link, p);
 	complete(nic, ctx, desc, 0, len);
 	return true;
-}
-
-/* What follows the head of a short message of several cells. */
-static nic_noinline void fill_short(struct nic_link *link, struct nic_packet *p, const struct nic_short *msg)
-{
-	struct filling f = filling_of(link, p);
-
-	f.at += sizeof(msg->head);
-	f.room -= sizeof(msg->head);
-	fill(&f, msg->a, msg->alen);
-	fill(&f, msg->b, msg->blen);
-}
-
-/* Has the link fewer cells left than should go to messages of several? */
-static inline bool scarce(const struct nic_link *link, uint32_t cells)
-{
-	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
-}
-
-/* A short message of several cells, where cells are scarce; false: there is no buffer, or no leave for it. */
-static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
-                                        uint32_t len)
-{
-	struct nic_packet *p = nic_tx_room(nic, ctx, link);
-	uint32_t index;
-	uint8_t *to;
-
-	if (!p || !nic_buffer_take(nic, &index))
-		return false;
-	to = nic_buffer(nic, index);
-	memcpy(to, &msg->head, sizeof(msg->head));
-	nic_copy(to + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
-	put_buffer(p, index, 0);
-	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len, 0);
-	nic_tx_publish(nic, link, p);
-	link->balance--;
-	nic_count(nic, send_short, 1);
-	nic_count(nic, bytes_buffer, len);
-	return true;
-}
-
-/*
- * The link is full, and the peer is most often just reading it: what a few looks cost is less than the other way.  When
- * they were in vain, the next message looks half as often.
- */
-static nic_noinline struct nic_packet *await_room(struct nic_link *link, uint32_t cells)
-{
-	struct nic_packet *p = NULL;
-
-	for (uint32_t n = link->patience; n && !p; n--) {
-		nic_cpu_relax();
-		p = nic_link_reserve(link, NIC_RING_RESERVE + cells - 1);
-	}
-	link->patience = p ? PATIENCE : link->patience / 2 + (link->patience == 0);
-	return p;
-}
-
-/* Whatever the quick way below is not for. */
-static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint64_t total = (uint64_t)sizeof(msg->head) + msg->alen + msg->blen;
-	uint32_t len = (uint32_t)total, cells = nic_packet_cells(len);
-	struct nic_packet *p;
-
-	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
-		return NIC_NOT_DONE;
-	if (cells > 1 && !nic_link_reserve(link, SCARCE + cells - 1) && send_in_buffer(nic, ctx, link, msg, len))
-		return NIC_OK;
-	p = nic_tx_room_for(nic, ctx, link, cells);
-	if (nic_unlikely(!p && !(p = await_room(link, cells))))
-		return NIC_NOT_DONE;
-	memcpy(p->data, &msg->head, sizeof(msg->head));
-	if (cells == 1) {
-		nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
-		nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
-	} else {
-		fill_short(link, p, msg);
-	}
-	nic_tx_head(p, ctx, NIC_OP_SEND, len, 0);
-	nic_count(nic, packets_sent, 1);
-	nic_link_publish(link, p, cells);
-	nic_link_own(link, cells);
-	nic_count(nic, send_short, 1);
-	nic_count(nic, bytes_inline, len);
-	return NIC_OK;
-}
-
-static nic_noinline int rung(struct nic_link *link)
-{
-	nic_bell_ring(link);
-	return NIC_OK;
-}
-
-/* Several cells, on a link with room: the first has the head and `a` and begins with `b`. */
-static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
-{
-	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
-	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-	const uint8_t *b = (const uint8_t *)msg->b + room;
-
-	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
-		return send_short(nic, vi, msg);
-	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
-	for (uint32_t i = 1; i < cells; i++)
-		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
-	for (uint32_t i = 1;; i++) {
-		struct nic_more *more = nic_link_more(link->tx, link->tx_pos, i);
-
-		more->pos = link->tx_pos + i;
-		if (left <= NIC_PAYLOAD_MORE) {
-			nic_copy_short(more->data, b, left);
-			break;
-		}
-		nic_copy_short(more->data, b, NIC_PAYLOAD_MORE);
-		b += NIC_PAYLOAD_MORE;
-		left -= NIC_PAYLOAD_MORE;
-	}
-	/* The first line last: the peer polls it, and would take it away while the others are being written. */
-	nic_packet_set(p, ctx->to_peer, len);
-	p->imm = 0;
-	memcpy(p->data, &msg->head, sizeof(msg->head));
-	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy_short(p->data + NIC_PAYLOAD - room, msg->b, room);
-	nic_link_store(link, p, cells);
-	nic_link_own(link, cells);
-	nic_count(nic, packets_sent, 1);
-	nic_count(nic, send_short, 1);
-	nic_count(nic, bytes_inline, len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
-}
-
-/* One cell, on a link with room: calls nothing but at its end, so that nothing has to be saved. */
-int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
-{
-	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint32_t alen = msg->alen, blen = msg->blen;
-	uint64_t len = (uint64_t)sizeof(msg->head) + alen + blen;
-	struct nic_packet *p;
-
-	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
-		return send_short(nic, vi, msg);
-	if (nic_unlikely(len > NIC_PAYLOAD))
-		return send_cells(nic, vi, msg, link, (uint32_t)len);
-	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
-	p->imm = 0;
-	memcpy(p->data, &msg->head, sizeof(msg->head));
-	nic_copy_short(p->data + sizeof(msg->head), msg->a, alen);
-	nic_copy_short(p->data + sizeof(msg->head) + alen, msg->b, blen);
-	nic_link_store(link, p, 1);
-	nic_count(nic, packets_sent, 1);
-	nic_count(nic, send_short, 1);
-	nic_count(nic, bytes_inline, len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
-}
-
-/*
- * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read
- * them last.  While the consumer gets that message ready they come.
- */
-static inline void own_next(const struct nic *nic, uint32_t len)
-{
-	const struct nic_slot *slot = nic->slot;
-	uint8_t *at;
-
-	if (nic_unlikely(slot->nbuffers == 0))
-		return;
-	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
-	for (uint32_t i = 0; i < len && i < OWN_NEXT; i += 64)
-		nic_prefetch_write(at + i);
-}
-
-int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
-	struct nic_packet *p;
-
-	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || off >= sizeof(nic->map->buffer) ||
-	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer || ctx->no_short))
-		return NIC_NOT_DONE;
-	p = nic_tx_room(nic, ctx, link);
-	if (nic_unlikely(!p))
-		return NIC_NOT_DONE;
-	put_buffer(p, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE);
-	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len, 0);
-	nic_tx_publish(nic, link, p);
-	link->balance--;
-	nic_count(nic, send_short, 1);
-	nic_count(nic, bytes_given, len);
-	own_next(nic, len);
-	return NIC_OK;
 }
 
 /* ---- the queue --------------------------------------------------------------------------------------------------- */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files that execute send descriptors share: tx.c, which runs the queue and knows messages, rdma.c, which knows remote
- * memory, and rdma_serve.c, which does what the rdma.c of a peer asks for.
+ * What the files that send share: tx.c, which runs the queue and knows messages, give.c, which has the short way of some, rdma.c,
+ * which knows remote memory, and rdma_serve.c, which does what the rdma.c of a peer asks for.
  */
 #ifndef NIC_CTL_TX_H
 #define NIC_CTL_TX_H
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/util/copy.h"
 
 enum step { STEP_DONE, STEP_AGAIN, STEP_WAIT, STEP_ERROR };
 
@@ -51,6 +52,18 @@ static inline void nic_tx_publish(struct nic *nic, struct nic_link *link, struct
 	nic_link_publish(link, p, 1);
 }
 
+/* A message in a buffer, `off` bytes into the pool: both are the peer's now. */
+static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_packet *p, uint64_t off,
+                                  uint32_t len_flags, uint32_t imm)
+{
+	p->buf.buffer = (uint32_t)(off / NIC_BUFFER_SIZE);
+	p->buf.handle = 0;
+	p->buf.addr = off % NIC_BUFFER_SIZE;
+	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len_flags, imm);
+	nic_tx_publish(nic, link, p);
+	link->balance--;
+}
+
 /* Room for one data packet of so many cells, by leave of the flow strategy. */
 static inline struct nic_packet *nic_tx_room_for(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t cells)
 {
@@ -66,6 +79,47 @@ static inline struct nic_packet *nic_tx_room_for(struct nic *nic, const struct n
 static inline struct nic_packet *nic_tx_room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
 {
 	return nic_tx_room_for(nic, ctx, link, 1);
+}
+
+/* The payload of a packet, cell by cell. */
+struct nic_filling {
+	struct nic_link *link;
+	uint8_t *at;
+	uint32_t room, cells;
+};
+
+static inline struct nic_filling nic_filling_of(struct nic_link *link, struct nic_packet *p)
+{
+	return (struct nic_filling){ .link = link, .at = p->data, .room = NIC_PAYLOAD, .cells = 1 };
+}
+
+static inline void nic_fill(struct nic_filling *f, const void *data, uint32_t len)
+{
+	const uint8_t *from = data;
+
+	while (len) {
+		uint32_t part;
+
+		if (f->room == 0) {
+			struct nic_more *more = nic_link_more(f->link->tx, f->link->tx_pos, f->cells);
+
+			more->pos = f->link->tx_pos + f->cells++;
+			if (len >= NIC_PAYLOAD_MORE) { /* a length that the compiler knows */
+				nic_copy_short(more->data, from, NIC_PAYLOAD_MORE);
+				from += NIC_PAYLOAD_MORE;
+				len -= NIC_PAYLOAD_MORE;
+				continue;
+			}
+			f->at = more->data;
+			f->room = NIC_PAYLOAD_MORE;
+		}
+		part = len < f->room ? len : f->room;
+		nic_copy_short(f->at, from, part);
+		f->at += part;
+		f->room -= part;
+		from += part;
+		len -= part;
+	}
 }
 
 /* NIC_PF_*, of the message's last packet. */

@@ -3,7 +3,7 @@
  * Engine `daemon`, the process's side (remote.h): descriptors go to the NIC as copies, completions come back as entries, and this
  * side completes the process's descriptors by them, when it polls.
  *
- * The handle's `slot` is a private, empty one: no VI in it is ever connected, so the short ways of tx.c decline by the look at
+ * The handle's `slot` is a private, empty one: no VI in it is ever connected, so the short ways of tx.c and give.c decline by the look at
  * the state that they take anyway.  It has the stack of buffers in the consumer's hands, too (the NIC has another, in the card), and
  * shows the slot's memory map table, which nic_mem_check reads.  Counters are the slot's: each side writes those of what it does; the few
  * that both write (bells, no_buffer, buffers_taken) are approximate.

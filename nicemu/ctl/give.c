@@ -1,0 +1,207 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control program, sending side, the short way: Send_Short, whose message is in the command, and a buffer of the pool that is given away
+ * whole.  No descriptor, nothing to translate; the queue must be empty, so that nothing is overtaken.  What comes out at the
+ * other end take.c takes.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/tx.h"
+#include "nicemu/util/copy.h"
+
+enum {
+	PATIENCE = 64,               /* looks for room on a full link */
+	OWN_NEXT = 2048,             /* bytes */
+	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
+};
+
+/* What follows the head of a short message of several cells. */
+static nic_noinline void fill_short(struct nic_link *link, struct nic_packet *p, const struct nic_short *msg)
+{
+	struct nic_filling f = nic_filling_of(link, p);
+
+	f.at += sizeof(msg->head);
+	f.room -= sizeof(msg->head);
+	nic_fill(&f, msg->a, msg->alen);
+	nic_fill(&f, msg->b, msg->blen);
+}
+
+/* Has the link fewer cells left than should go to messages of several? */
+static inline bool scarce(const struct nic_link *link, uint32_t cells)
+{
+	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
+}
+
+/* A short message of several cells, where cells are scarce; false: there is no buffer, or no leave for it. */
+static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
+                                        uint32_t len)
+{
+	struct nic_packet *p = nic_tx_room(nic, ctx, link);
+	uint32_t index;
+	uint8_t *to;
+
+	if (!p || !nic_buffer_take(nic, &index))
+		return false;
+	to = nic_buffer(nic, index);
+	memcpy(to, &msg->head, sizeof(msg->head));
+	nic_copy(to + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	nic_tx_publish_buffer(nic, ctx, link, p, (uint64_t)index * NIC_BUFFER_SIZE, len, 0);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_buffer, len);
+	return true;
+}
+
+/*
+ * The link is full, and the peer is most often just reading it: what a few looks cost is less than the other way.  When
+ * they were in vain, the next message looks half as often.
+ */
+static nic_noinline struct nic_packet *await_room(struct nic_link *link, uint32_t cells)
+{
+	struct nic_packet *p = NULL;
+
+	for (uint32_t n = link->patience; n && !p; n--) {
+		nic_cpu_relax();
+		p = nic_link_reserve(link, NIC_RING_RESERVE + cells - 1);
+	}
+	link->patience = p ? PATIENCE : link->patience / 2 + (link->patience == 0);
+	return p;
+}
+
+/* Whatever the quick way below is not for. */
+static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint64_t total = (uint64_t)sizeof(msg->head) + msg->alen + msg->blen;
+	uint32_t len = (uint32_t)total, cells = nic_packet_cells(len);
+	struct nic_packet *p;
+
+	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
+		return NIC_NOT_DONE;
+	if (cells > 1 && !nic_link_reserve(link, SCARCE + cells - 1) && send_in_buffer(nic, ctx, link, msg, len))
+		return NIC_OK;
+	p = nic_tx_room_for(nic, ctx, link, cells);
+	if (nic_unlikely(!p && !(p = await_room(link, cells))))
+		return NIC_NOT_DONE;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	if (cells == 1) {
+		nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
+		nic_copy_short(p->data + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	} else {
+		fill_short(link, p, msg);
+	}
+	nic_tx_head(p, ctx, NIC_OP_SEND, len, 0);
+	nic_count(nic, packets_sent, 1);
+	nic_link_publish(link, p, cells);
+	nic_link_own(link, cells);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_inline, len);
+	return NIC_OK;
+}
+
+static nic_noinline int rung(struct nic_link *link)
+{
+	nic_bell_ring(link);
+	return NIC_OK;
+}
+
+/* Several cells, on a link with room: the first has the head and `a` and begins with `b`. */
+static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
+	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+	const uint8_t *b = (const uint8_t *)msg->b + room;
+
+	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
+		return send_short(nic, vi, msg);
+	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
+	for (uint32_t i = 1; i < cells; i++)
+		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
+	for (uint32_t i = 1;; i++) {
+		struct nic_more *more = nic_link_more(link->tx, link->tx_pos, i);
+
+		more->pos = link->tx_pos + i;
+		if (left <= NIC_PAYLOAD_MORE) {
+			nic_copy_short(more->data, b, left);
+			break;
+		}
+		nic_copy_short(more->data, b, NIC_PAYLOAD_MORE);
+		b += NIC_PAYLOAD_MORE;
+		left -= NIC_PAYLOAD_MORE;
+	}
+	/* The first line last: the peer polls it, and would take it away while the others are being written. */
+	nic_packet_set(p, ctx->to_peer, len);
+	p->imm = 0;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy_short(p->data + NIC_PAYLOAD - room, msg->b, room);
+	nic_link_store(link, p, cells);
+	nic_link_own(link, cells);
+	nic_count(nic, packets_sent, 1);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_inline, len);
+	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+}
+
+/* One cell, on a link with room: calls nothing but at its end, so that nothing has to be saved. */
+int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint32_t alen = msg->alen, blen = msg->blen;
+	uint64_t len = (uint64_t)sizeof(msg->head) + alen + blen;
+	struct nic_packet *p;
+
+	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
+		return send_short(nic, vi, msg);
+	if (nic_unlikely(len > NIC_PAYLOAD))
+		return send_cells(nic, vi, msg, link, (uint32_t)len);
+	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
+	p->imm = 0;
+	memcpy(p->data, &msg->head, sizeof(msg->head));
+	nic_copy_short(p->data + sizeof(msg->head), msg->a, alen);
+	nic_copy_short(p->data + sizeof(msg->head) + alen, msg->b, blen);
+	nic_link_store(link, p, 1);
+	nic_count(nic, packets_sent, 1);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_inline, len);
+	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+}
+
+/*
+ * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read
+ * them last.  While the consumer gets that message ready they come.
+ */
+static inline void own_next(const struct nic *nic, uint32_t len)
+{
+	const struct nic_slot *slot = nic->slot;
+	uint8_t *at;
+
+	if (nic_unlikely(slot->nbuffers == 0))
+		return;
+	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
+	for (uint32_t i = 0; i < len && i < OWN_NEXT; i += 64)
+		nic_prefetch_write(at + i);
+}
+
+int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
+	struct nic_packet *p;
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || off >= sizeof(nic->map->buffer) ||
+	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer || ctx->no_short))
+		return NIC_NOT_DONE;
+	p = nic_tx_room(nic, ctx, link);
+	if (nic_unlikely(!p))
+		return NIC_NOT_DONE;
+	nic_tx_publish_buffer(nic, ctx, link, p, off, len, 0);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_given, len);
+	own_next(nic, len);
+	return NIC_OK;
+}
