@@ -374,6 +374,11 @@ int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_
  * NIC_STATE: it has failed.
  */
 int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value);
+/*
+ * Are barriers and broadcasts over before their calls return, when nobody has to be waited for?  Not where another process or messages
+ * do them.
+ */
+bool nic_groups_at_once(const struct nic *nic);
 
 /* ---- the QNIX process interface (arch qnix) ---------------------------------------------------------------------- */
 

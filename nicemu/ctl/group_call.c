@@ -292,3 +292,8 @@ int nic_group_leave(struct nic *nic, uint32_t group)
 	}
 	return err == NIC_NOT_DONE ? NIC_BUSY : err;
 }
+
+bool nic_groups_at_once(const struct nic *nic)
+{
+	return !nic->remote && nic->arch->post->at_once && nic->arch->meet->send_now;
+}

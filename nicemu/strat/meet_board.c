@@ -29,6 +29,8 @@ enum {
 	LED = 64,              /* passes in which the others let the leader of a barrier go first; it may be computing */
 	MASK = NIC_BOARD_PLACES - 1,
 };
+_Static_assert(PART_SHORT_MAX / PART_SHORT <= FEW && FEW_MAX / PART_LONG <= FEW && SOME_MAX / PART_LONG <= SOME,
+               "no broadcast waits for buffers of its own");
 
 static uint32_t looks(const struct nic *nic)
 {
@@ -582,10 +584,16 @@ static bool has_next(const struct nic_member *m)
 	return nic_load_acquire(&m->board->part[m->parts & MASK].seq) == m->parts + 1; /* G2 */
 }
 
+/* Did that member lead the last barrier?  It may have thought otherwise. */
+static bool has_led(const struct nic_group *g, uint32_t place)
+{
+	return (int32_t)(nic_load_relaxed(&g->member[place].board->barrier) - word(g, NIC_BOARD_GONE)) >= 0; /* how long to look, no more */
+}
+
 /* The root that led the barrier left it before the others: it is at its broadcast now, even where processes take turns. */
 static uint32_t looks_at(const struct nic *nic, const struct nic_group *g, uint32_t place)
 {
-	return nic_unlikely(g->leader == place && g->lead == NIC_PLACE_ANY) ? LOOKS : looks(nic);
+	return nic_unlikely(g->leader == place && g->lead == NIC_PLACE_ANY) && has_led(g, place) ? LOOKS : looks(nic);
 }
 
 static bool wait_next(const struct nic_member *m, uint32_t left)

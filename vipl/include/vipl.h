@@ -483,6 +483,9 @@ VIP_RETURN VipxBarrier(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Group, OUT VIP
 VIP_RETURN VipxBroadcast(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Group, IN VIP_UINT32 Root, IN VIP_PVOID Buffer,
                          IN VIP_UINT64 Length, OUT VIP_UINT32 *Operation);
 VIP_RETURN VipxOperationDone(IN VIP_NIC_HANDLE NicHandle, IN VIP_UINT32 Operation, OUT VIP_UINT32 *Value);
+/* VIP_SUCCESS: barriers and broadcasts are VIPX_OVER unless somebody has to be waited for.  VIP_NOT_DONE: another process
+ * or messages do them. */
+VIP_RETURN VipxGroupsAtOnce(IN VIP_NIC_HANDLE NicHandle);
 
 /* Counters of the NIC handle.  Counter adds one or finds it; the cell lives until VipCloseNic, written by its owner only. */
 VIP_UINT64 *VipxCounter(IN VIP_NIC_HANDLE NicHandle, IN const VIP_CHAR *Name, IN const VIP_CHAR *Help);

@@ -73,3 +73,15 @@ VIP_RETURN VipxOperationDone(VIP_NIC_HANDLE NicHandle, VIP_UINT32 Operation, VIP
 	vipl_leave(nic);
 	return vipl_return(err);
 }
+
+VIP_RETURN VipxGroupsAtOnce(VIP_NIC_HANDLE NicHandle)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	bool at_once;
+
+	if (!nic)
+		return VIP_INVALID_PARAMETER;
+	at_once = nic_groups_at_once(nic->hw);
+	vipl_leave(nic);
+	return at_once ? VIP_SUCCESS : VIP_NOT_DONE;
+}

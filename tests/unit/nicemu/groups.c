@@ -531,6 +531,7 @@ static void the_nic_dies(void)
 	nic_param_set("engine", "daemon", "test");
 	nic_param_set("log", "quiet", "test"); /* it is said to users */
 	open_all(3, NULL);
+	CHECK(!nic_groups_at_once(n[0]));
 	f = found_of(device());
 	for (uint32_t i = 0; i < 2; i++)
 		CHECK_EQ(nic_group_join(n[i], &(struct nic_group_args){ .name = 1, .size = 2, .place = i, .slot = slot }, &op[i]), NIC_OK);
@@ -564,6 +565,7 @@ int main(void)
 	for (int i = 0; i < 2; i++) {
 		printf("# arch %s\n", archs[i]);
 		open_all(MANY, archs[i]);
+		CHECK_EQ(nic_groups_at_once(n[0]), i == 0);
 		CASE(barriers);
 		CASE(broadcasts);
 		CASE(broadcasts_together);
