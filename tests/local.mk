@@ -92,29 +92,20 @@ check_PROGRAMS += $(PLAIN_TESTS)
 TESTS += $(PLAIN_TESTS)
 
 # The protocol module alone, over a VIPL that the test plays.
-tests_unit_cmpi_am_SOURCES = tests/unit/cmpi/am.c tests/stress/fake_vipl.c
-tests_unit_cmpi_am_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_conn_SOURCES = tests/unit/cmpi/conn.c tests/stress/fake_vipl.c
-tests_unit_cmpi_conn_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_deadlock_SOURCES = tests/unit/cmpi/deadlock.c tests/stress/fake_vipl.c
-tests_unit_cmpi_deadlock_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_dreg_SOURCES = tests/unit/cmpi/dreg.c tests/stress/fake_vipl.c
-tests_unit_cmpi_dreg_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_engine_SOURCES = tests/unit/cmpi/engine.c tests/stress/fake_vipl.c
-tests_unit_cmpi_engine_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_match_SOURCES = tests/unit/cmpi/match.c tests/stress/fake_vipl.c
-tests_unit_cmpi_match_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_params_SOURCES = tests/unit/cmpi/params.c tests/stress/fake_vipl.c
-tests_unit_cmpi_params_LDADD = cmpi/libcmpi.la
+check_LTLIBRARIES = tests/stress/libfake.la
+tests_stress_libfake_la_SOURCES = tests/stress/fake_net.c tests/stress/fake_parts.h tests/stress/fake_vipl.c tests/stress/fake_vipl.h
+tests_unit_cmpi_am_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_conn_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_deadlock_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_dreg_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_engine_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_match_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_params_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_queue_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_rma_SOURCES = tests/unit/cmpi/rma.c tests/stress/fake_vipl.c
-tests_unit_cmpi_rma_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_share_SOURCES = tests/unit/cmpi/share.c tests/stress/fake_vipl.c
-tests_unit_cmpi_share_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_table_SOURCES = tests/unit/cmpi/table.c tests/stress/fake_vipl.c
-tests_unit_cmpi_table_LDADD = cmpi/libcmpi.la
-tests_stress_credits_SOURCES = tests/stress/credits.c tests/stress/fake_vipl.c
-tests_stress_credits_LDADD = cmpi/libcmpi.la
+tests_unit_cmpi_rma_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_share_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_table_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_stress_credits_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
@@ -123,7 +114,6 @@ EXTRA_DIST += \
 	tests/unit/nicemu/pair.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
-	tests/stress/fake_vipl.h \
 	tests/fuzz/fuzz.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
@@ -198,7 +188,7 @@ tests_mpi_threads_LDADD = $(MPI_LIBS)
 
 # Preloaded by tests/mpi/prove, which shows that the programs notice faults. With
 # an -rpath it becomes a shared object, though it is never installed.
-check_LTLIBRARIES = tests/mpi/libsabotage.la
+check_LTLIBRARIES += tests/mpi/libsabotage.la
 tests_mpi_libsabotage_la_SOURCES = tests/mpi/sabotage.c
 tests_mpi_libsabotage_la_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_libsabotage_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default

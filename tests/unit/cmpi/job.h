@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A job of a few C-MPI processes in this one, over the test VIPL, for tests that decide themselves who makes progress and
- * what the network moves.  Included once per test program, which is linked with tests/stress/fake_vipl.c.
+ * what the network moves.  Included once per test program, which is linked with tests/stress/libfake.
  */
 #ifndef TESTS_UNIT_CMPI_JOB_H
 #define TESTS_UNIT_CMPI_JOB_H
