@@ -19,7 +19,7 @@ enum {
 	LINES = 512,       /* of a ring, a power of two */
 	LINES_TELL = 32,   /* lines between two words of the reader on how far it is */
 	LINES_BYTES = 60,  /* of a message in a line */
-	LINES_AHEAD = 10,  /* lines that a look asks for, at most */
+	LINES_AHEAD = 3,   /* lines of a message, up to so many, that a look asks for: of more it would take some back from who writes them */
 	LINES_MOST = LINES / 4 * LINES_BYTES, /* bytes of a message */
 };
 
@@ -97,10 +97,12 @@ static inline bool lines_take(struct lines *l, void *data, size_t bytes)
 {
 	uint32_t n = lines_of(bytes);
 
-	for (uint32_t i = l->expected < LINES_AHEAD ? l->expected : LINES_AHEAD; i-- > 1;)
+	for (uint32_t i = 1; l->expected <= LINES_AHEAD && i < l->expected; i++)
 		__builtin_prefetch(&l->in->line[(l->taken + i) % LINES]);
 	if (atomic_load_explicit(&l->in->line[l->taken % LINES].number, memory_order_acquire) != l->taken + 1) /* A1 */
 		return false;
+	for (uint32_t i = 1; n > LINES_AHEAD && i < n; i++)
+		__builtin_prefetch(&l->in->line[(l->taken + i) % LINES]);
 	for (uint32_t i = 0; i < n; i++)
 		lines_copy((uint8_t *)data + i * LINES_BYTES, l->in->line[(l->taken + i) % LINES].data, bytes - i * LINES_BYTES);
 	l->taken += n;
