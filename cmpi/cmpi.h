@@ -268,6 +268,8 @@ enum cmpi_why cmpi_group_why(const struct cmpi_group *group, size_t *place); /* 
 const char *cmpi_why_text(enum cmpi_why why); /* what the group's members have done or met, as the rest of a sentence */
 int cmpi_barrier(struct cmpi_group *group, cmpi_done_fn *done, void *arg);
 int cmpi_bcast(struct cmpi_group *group, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg);
+/* Are they CMPI_OVER when nobody has to be waited for?  At this process: others may have another NIC. */
+bool cmpi_groups_at_once(struct cmpi *cmpi);
 
 /* ---- parameters and counters, for the glue to show --------------------------------------------------------------- */
 

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The calls.  What is left to the next component is decided by what is the same at all ranks: the state that the communicator
+ * Barriers and broadcasts.  What is left to the next component is decided by what is the same at all ranks: the state that the communicator
  * has agreed on, and the number of bytes.
  */
 #include "coll_qnix/coll_qnix.h"
-
-/* Blocking: the next component's turn comes after everything that was lined up before. */
-static bool left_to_others(struct coll_qnix_module *m)
-{
-	/* Acquire: pairs with the release where the state changes (setup.c). */
-	return atomic_load_explicit(&m->state, memory_order_acquire) == COLL_QNIX_OTHERS && !m->waiting;
-}
 
 static size_t bytes(int count, const struct ompi_datatype_t *type)
 {
@@ -23,7 +16,7 @@ int coll_qnix_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *
 	struct coll_qnix_op op = { .module = m, .barrier = true };
 	int rc;
 
-	if (OPAL_UNLIKELY(left_to_others(m)))
+	if (OPAL_UNLIKELY(coll_qnix_left_to_others(m)))
 		return m->barrier(comm, m->barrier_module);
 	rc = coll_qnix_do(&op);
 	return OPAL_LIKELY(rc != COLL_QNIX_HAND_ON) ? rc : m->barrier(comm, m->barrier_module);
@@ -39,7 +32,7 @@ int coll_qnix_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
 
 	if (op.data.len == 0)
 		return OMPI_SUCCESS;
-	if (OPAL_UNLIKELY(op.data.len > coll_qnix.bcast_max || left_to_others(m)))
+	if (OPAL_UNLIKELY(op.data.len > coll_qnix.bcast_max || coll_qnix_left_to_others(m)))
 		return m->bcast(buf, count, type, root, comm, m->bcast_module);
 	if (!coll_qnix_data_open(&op.data, op.sends))
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -55,7 +48,7 @@ int coll_qnix_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **reques
 	struct coll_qnix_module *m = (struct coll_qnix_module *)module;
 	struct coll_qnix_request *r;
 
-	if (left_to_others(m))
+	if (coll_qnix_left_to_others(m))
 		return m->ibarrier(comm, request, m->ibarrier_module);
 	r = coll_qnix_request_new(m);
 	if (!r)
@@ -74,7 +67,7 @@ int coll_qnix_ibcast(void *buf, int count, struct ompi_datatype_t *type, int roo
 	bool sends = root == ompi_comm_rank(comm);
 	struct coll_qnix_request *r;
 
-	if (data.len == 0 || data.len > coll_qnix.ibcast_max || left_to_others(m))
+	if (data.len == 0 || data.len > coll_qnix.ibcast_max || coll_qnix_left_to_others(m))
 		return m->ibcast(buf, count, type, root, comm, request, m->ibcast_module);
 	if (!coll_qnix_data_open(&data, sends))
 		return OMPI_ERR_OUT_OF_RESOURCE;

@@ -3,12 +3,13 @@
  * Collectives of Open MPI that the NIC runs: what the files of this component share.
  *
  * Glue between ompi/mca/coll/coll.h above and the groups of cmpi/cmpi.h below: a barrier or a broadcast is an operation of the
- * communicator's group.  No protocol here.  It shares the NIC of the process with the BTL and the MTL (btl_qnix/common.h).
+ * communicator's group, a reduction some of them.  No protocol of messages here.  It shares the NIC of the process with the BTL
+ * and the MTL (btl_qnix/common.h).
  *
  *      component.c  life cycle, settings, which communicators     module.c  a communicator: what it had before, its end
  *      setup.c      how a communicator gets its group             op.c      operations, in their order
- *      call.c       the four calls                                request.c those that do not wait
- *      data.c       data in pieces
+ *      call.c       barriers and broadcasts                       request.c those that do not wait
+ *      reduce.c     reductions                                    data.c    data in pieces
  */
 #ifndef COLL_QNIX_H
 #define COLL_QNIX_H
@@ -74,7 +75,7 @@ struct coll_qnix_request {
 typedef struct coll_qnix_request coll_qnix_request_t;
 OBJ_CLASS_DECLARATION(coll_qnix_request_t);
 
-#define COLL_QNIX_SAVED(X) X(barrier) X(bcast) X(ibarrier) X(ibcast) X(allgather) X(iallgather)
+#define COLL_QNIX_SAVED(X) X(barrier) X(bcast) X(ibarrier) X(ibcast) X(allreduce) X(allgather) X(iallgather)
 
 struct coll_qnix_setup; /* setup.c */
 
@@ -88,6 +89,8 @@ struct coll_qnix_module {
 	struct coll_qnix_op *waiting, **tail; /* not started yet */
 	atomic_int started;                   /* in the NIC's hands */
 	bool listed, told;
+	bool at_once, asked;                  /* all members' NICs broadcast within the call; a reduction has asked for that */
+	int reductions;                       /* that were left to others while it was new */
 	struct coll_qnix_module *next;        /* of those with something waiting */
 #define X(name) mca_coll_base_module_##name##_fn_t name; mca_coll_base_module_t *name##_module;
 	COLL_QNIX_SAVED(X)
@@ -99,7 +102,7 @@ OBJ_CLASS_DECLARATION(coll_qnix_module_t);
 struct coll_qnix {
 	struct cmpi *cmpi;       /* NULL: no NIC here */
 	int priority;
-	size_t bcast_max, ibcast_max; /* bytes */
+	size_t bcast_max, ibcast_max, allreduce_max; /* bytes; the last one's: of all ranks */
 	int groups;              /* joined, or about to be */
 	atomic_int started;      /* operations in the NIC's hands */
 	opal_mutex_t lock;       /* of lists and states; done callbacks run without it and inside it */
@@ -147,6 +150,17 @@ int coll_qnix_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
 int coll_qnix_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request, mca_coll_base_module_t *module);
 int coll_qnix_ibcast(void *buf, int count, struct ompi_datatype_t *type, int root, struct ompi_communicator_t *comm,
                      ompi_request_t **request, mca_coll_base_module_t *module);
+
+/* reduce.c */
+int coll_qnix_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* Blocking: the next component's turn comes after everything that was lined up before. */
+static inline bool coll_qnix_left_to_others(const struct coll_qnix_module *m)
+{
+	/* Acquire: pairs with the release where the state changes (setup.c). */
+	return atomic_load_explicit(&m->state, memory_order_acquire) == COLL_QNIX_OTHERS && !m->waiting;
+}
 
 /* data.c: where the bytes are that travel; false: no memory.  `close` puts them where they belong. */
 bool coll_qnix_data_pack(struct coll_qnix_data *data, bool sends);

@@ -10,6 +10,7 @@ COLL_FILES = \
 	coll_qnix/data.c \
 	coll_qnix/module.c \
 	coll_qnix/op.c \
+	coll_qnix/reduce.c \
 	coll_qnix/request.c \
 	coll_qnix/setup.c
 

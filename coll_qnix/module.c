@@ -54,6 +54,7 @@ mca_coll_base_module_t *coll_qnix_comm_query(struct ompi_communicator_t *comm, i
 	m->super.coll_module_enable = enable;
 	m->super.coll_barrier = coll_qnix_barrier;
 	m->super.coll_bcast = coll_qnix_bcast;
+	m->super.coll_allreduce = coll_qnix_allreduce;
 	m->super.coll_ibarrier = coll_qnix_ibarrier;
 	m->super.coll_ibcast = coll_qnix_ibcast;
 	return &m->super;

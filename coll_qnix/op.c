@@ -62,7 +62,7 @@ __attribute__((noinline, cold)) void coll_qnix_tell_why(struct coll_qnix_module 
 	m->told = true;
 	why = cmpi_group_why(m->group, &place);
 	if (err == CMPI_TRUNCATED)
-		coll_qnix_tell(0, NULL, "a broadcast of %s has another length than this rank gave it", m->comm->c_name);
+		coll_qnix_tell(0, NULL, "a broadcast or reduction of %s has another length than this rank gave it", m->comm->c_name);
 	else if (err == CMPI_TRANSPORT && why == CMPI_WHY_DIED)
 		tell_death(m, place);
 	else

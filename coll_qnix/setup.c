@@ -7,9 +7,11 @@
  */
 #include "coll_qnix/coll_qnix.h"
 
+enum { WILLING = 1, AT_ONCE = 2 /* its NIC broadcasts within the call */ };
+
 /* What each rank says; all decide the same from it. */
 struct says {
-	uint32_t willing;
+	uint32_t flags;
 	uint32_t len;
 	uint8_t address[CMPI_ADDR_MAX];
 };
@@ -24,7 +26,7 @@ struct coll_qnix_setup {
 
 static void state(struct coll_qnix_module *m, enum coll_qnix_state state)
 {
-	atomic_store_explicit(&m->state, state, memory_order_release); /* pairs with the acquire in left_to_others (call.c) */
+	atomic_store_explicit(&m->state, state, memory_order_release); /* pairs with the acquire in coll_qnix_left_to_others */
 }
 
 static void no_addresses(struct coll_qnix_module *m)
@@ -40,7 +42,7 @@ static void say(struct says *own)
 	memset(own, 0, sizeof(*own));
 	if (!coll_qnix.cmpi || coll_qnix.groups >= COLL_QNIX_GROUPS || cmpi_address(coll_qnix.cmpi, own->address, &len) != CMPI_OK)
 		return;
-	own->willing = 1;
+	own->flags = WILLING | (cmpi_groups_at_once(coll_qnix.cmpi) ? AT_ONCE : 0);
 	own->len = (uint32_t)len;
 }
 
@@ -56,7 +58,7 @@ static bool prepare(struct coll_qnix_module *m)
 		return false;
 	}
 	say(&s->own);
-	s->counted = s->own.willing;
+	s->counted = s->own.flags & WILLING;
 	coll_qnix.groups += s->counted;
 	state(m, COLL_QNIX_GATHER);
 	return true;
@@ -82,13 +84,14 @@ static void joined(void *arg, int err)
 	atomic_store_explicit(&s->over, true, memory_order_release); /* S1: pairs with the acquire in coll_qnix_setup_step */
 }
 
-static bool all_willing(const struct coll_qnix_setup *s, size_t n)
+/* What all of them say. */
+static uint32_t flags_of_all(const struct coll_qnix_setup *s, size_t n)
 {
-	bool willing = true;
+	uint32_t flags = s->own.flags;
 
 	for (size_t i = 0; i < n; i++)
-		willing &= s->all[i].willing != 0;
-	return willing;
+		flags &= s->all[i].flags;
+	return flags;
 }
 
 /*
@@ -99,7 +102,7 @@ static int join(struct coll_qnix_module *m)
 {
 	size_t n = (size_t)ompi_comm_size(m->comm), got = 0;
 	struct cmpi_proc **procs = calloc(n, sizeof(*procs));
-	int err = !procs ? CMPI_RESOURCE : all_willing(m->setup, n) ? CMPI_OK : CMPI_UNREACHABLE;
+	int err = !procs ? CMPI_RESOURCE : flags_of_all(m->setup, n) & WILLING ? CMPI_OK : CMPI_UNREACHABLE;
 
 	for (; err == CMPI_OK && got < n; got += err == CMPI_OK)
 		err = cmpi_proc_get(coll_qnix.cmpi, m->setup->all[got].address, m->setup->all[got].len, NULL, &procs[got]);
@@ -116,6 +119,7 @@ static void decide(struct coll_qnix_module *m)
 {
 	int err;
 
+	m->at_once = flags_of_all(m->setup, (size_t)ompi_comm_size(m->comm)) & AT_ONCE;
 	state(m, COLL_QNIX_JOIN);
 	err = join(m);
 	if (err == CMPI_OK)

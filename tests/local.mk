@@ -143,6 +143,7 @@ check_PROGRAMS += \
 	tests/mpi/modes \
 	tests/mpi/onesided \
 	tests/mpi/order \
+	tests/mpi/reduce \
 	tests/mpi/ring \
 	tests/mpi/soak \
 	tests/mpi/spawn \
@@ -175,6 +176,8 @@ tests_mpi_onesided_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_onesided_LDADD = $(MPI_LIBS)
 tests_mpi_order_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_order_LDADD = $(MPI_LIBS)
+tests_mpi_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_reduce_LDADD = $(MPI_LIBS)
 tests_mpi_ring_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_ring_LDADD = $(MPI_LIBS)
 tests_mpi_soak_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

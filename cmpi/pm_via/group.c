@@ -408,3 +408,8 @@ int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_do
 	via_unlock(g->cmpi);
 	return CMPI_OVER;
 }
+
+bool cmpi_groups_at_once(struct cmpi *c)
+{
+	return VipxGroupsAtOnce(c->nic) == VIP_SUCCESS;
+}

@@ -123,34 +123,11 @@ static void run_many(void)
 	check_group("many at once");
 }
 
-/* The counter of requests that the card could not meet, from where it stands now. */
-static bool watch(MPI_T_pvar_session *session, MPI_T_pvar_handle *handle)
-{
-	int level, index, count;
-
-	MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-	return MPI_T_pvar_session_create(session) == MPI_SUCCESS &&
-	       (MPI_T_pvar_get_index("btl_qnix_no_heap", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS ||
-	        MPI_T_pvar_get_index("mtl_qnix_no_heap", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS) &&
-	       MPI_T_pvar_handle_alloc(*session, index, NULL, handle, &count) == MPI_SUCCESS;
-}
-
-static unsigned long long counted(MPI_T_pvar_session *session, MPI_T_pvar_handle *handle)
-{
-	unsigned long long value = 0;
-
-	MPI_T_pvar_read(*session, *handle, &value);
-	MPI_T_pvar_handle_free(*session, handle);
-	MPI_T_pvar_session_free(session);
-	return value;
-}
-
 /* More than there is address space for in any pool: the C library's turn; a page of it is touched. */
 static void run_huge(bool shared)
 {
-	MPI_T_pvar_session session;
-	MPI_T_pvar_handle handle;
-	bool watched = shared && watch(&session, &handle);
+	struct check_counter unmet = check_counter_watch("no_heap");
+	long long counted;
 	char *p = NULL;
 
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -159,10 +136,8 @@ static void run_huge(bool shared)
 		CHECK(!shared || !is_shared(p), "40 GB in a shared mapping");
 		CHECK(MPI_Free_mem(p) == MPI_SUCCESS, "MPI_Free_mem");
 	}
-	if (shared)
-		CHECK(watched && counted(&session, &handle) == 1, "not counted");
-	if (shared)
-		MPI_T_finalize();
+	counted = check_counter_end(&unmet);
+	CHECK(!shared || counted == 1, "what the card could not meet: %lld counted", counted);
 	check_group("more than the card holds");
 }
 

@@ -5,14 +5,14 @@
  *
  *     stall [SECONDS [WAY]]    ends by itself, and with status 99, after SECONDS (120)
  *
- * WAY is "messages", or "together" for nothing but barriers and broadcasts, or "groups" for communicators that come and go with
+ * WAY is "messages", or "together" for nothing but barriers, broadcasts and reductions, or "groups" for communicators that come and go with
  * collectives under way in them.
  *
  * Each rank prints "stall: rank R pid P starts", and rank 0 "stall: running" once messages flow.
  */
 #include "check.h"
 
-enum { MOST = 1 << 20 };
+enum { MOST = 1 << 20, REDUCED = 4096 /* more is not the NIC's */ };
 
 static void exchange(unsigned char *out, unsigned char *in, int bytes)
 {
@@ -27,6 +27,7 @@ static void together(unsigned char *data, int bytes, long k)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Bcast(data, bytes, MPI_BYTE, (int)(k % check.size), MPI_COMM_WORLD);
+	MPI_Allreduce(MPI_IN_PLACE, data, bytes < REDUCED ? bytes : REDUCED, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
 }
 
 static void groups(unsigned char *out, unsigned char *in, int bytes, long k)
