@@ -47,5 +47,7 @@ void qnix_mpool_leave(enum qnix_component who);
 void qnix_tell_init(void);
 void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* What ends this process, most likely: returns when the launcher has read it, or after a second. */
+void qnix_tell_loss(enum qnix_component who, const char *line);
 
 #endif

@@ -162,7 +162,7 @@ void btl_qnix_peer_lost(void *arg, struct cmpi_proc *peer, int err, const char *
 		endpoint->lost = true;
 	snprintf(line, sizeof(line), "%s%s%s is lost: %s", name, endpoint ? " on host " : "",
 	         endpoint ? opal_get_proc_hostname(endpoint->opal) : "", text ? text : cmpi_err_text(err));
-	btl_qnix_tell(0, "peer-lost", "%s", line);
+	qnix_tell_loss(QNIX_BTL, line);
 	for (char *p = line; (p = strchr(p, '%'));)
 		*p = ' '; /* ob1 passes it on as a format */
 	if (btl_qnix.error)

@@ -14,8 +14,11 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "opal/mca/installdirs/installdirs.h"
@@ -23,6 +26,8 @@
 #include "opal/util/show_help.h"
 
 #define HELP_FILE "help-mpi-btl-qnix.txt"
+
+enum { TELL_MS = 1000 }; /* for mpirun to read a line before this process ends, at most */
 
 static bool have_help;
 
@@ -72,9 +77,10 @@ static int stream_of(enum qnix_component who)
 	return opal_btl_base_framework.framework_output;
 }
 
+static const char *const names[] = { [QNIX_BTL] = "btl:qnix", [QNIX_MTL] = "mtl:qnix", [QNIX_COLL] = "coll:qnix" };
+
 void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
 {
-	static const char *const names[] = { [QNIX_BTL] = "btl:qnix", [QNIX_MTL] = "mtl:qnix", [QNIX_COLL] = "coll:qnix" };
 	char line[512];
 	va_list args;
 
@@ -87,4 +93,23 @@ void qnix_tell(enum qnix_component who, int level, const char *topic, const char
 		opal_show_help(HELP_FILE, topic, true, opal_process_info.nodename, line);
 	else
 		opal_output(0, "%s: on %s: %s", names[who], opal_process_info.nodename, line);
+}
+
+/* mpirun reads the ranks' stderr from a pipe, which it closes unread when a rank aborts. */
+static void await_reader(void)
+{
+	struct stat st;
+
+	if (fstat(STDERR_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode))
+		return;
+	for (int ms = 0, unread; ms < TELL_MS && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0; ms++)
+		poll(NULL, 0, 1);
+}
+
+/* Without an explanation around it: mpirun of Open MPI 4.1 may find rubbish in those that come while the job ends. */
+void qnix_tell_loss(enum qnix_component who, const char *line)
+{
+	opal_output(0, "%s: on %s: %s (look for the first message of that process, or for its core file)", names[who],
+	            opal_process_info.nodename, line);
+	await_reader();
 }

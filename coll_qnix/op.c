@@ -40,15 +40,13 @@ static inline void count(struct coll_qnix_module *m, int change)
 	}
 }
 
-/* The line alone first, from this process itself: mpirun may lose what it is given to explain when the process then aborts. */
 static void tell_death(struct coll_qnix_module *m, size_t place)
 {
 	char name[QNIX_NAME_MAX], line[256];
 
 	snprintf(line, sizeof(line), "%s, number %zu in %s, has died",
 	         qnix_name_text(&ompi_comm_peer_lookup(m->comm, (int)place)->super.proc_name, name), place, m->comm->c_name);
-	coll_qnix_tell(0, NULL, "%s", line);
-	coll_qnix_tell(0, "coll-peer-lost", "%s", line);
+	qnix_tell_loss(QNIX_COLL, line);
 }
 
 /* Said once for a communicator. */

@@ -111,6 +111,7 @@ void mtl_qnix_peers_free(void);
 /* The process of that rank, looked up for the first time; NULL: it is not reached. */
 struct cmpi_proc *mtl_qnix_find(struct ompi_communicator_t *comm, int rank);
 cmpi_error_fn mtl_qnix_peer_lost;
+void mtl_qnix_failed(const struct cmpi_req *req, int err); /* says who is lost, if that is why */
 
 /* send.c */
 int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,

@@ -187,7 +187,23 @@ void mtl_qnix_peer_lost(void *arg, struct cmpi_proc *proc, int err, const char *
 		qnix_rank_text(cmpi_proc_rank(proc), name);
 	snprintf(line, sizeof(line), "%s%s%s is lost: %s", name, peer ? " on host " : "",
 	         peer ? opal_get_proc_hostname(&peer->ompi->super) : "", text ? text : cmpi_err_text(err));
-	mtl_qnix_tell(0, NULL, "%s", line); /* by itself first: mpirun may lose what it is given to explain before an abort */
-	mtl_qnix_tell(0, "mtl-peer-lost", "%s", line);
+	qnix_tell_loss(QNIX_MTL, line);
 	ompi_rte_abort(1, NULL);
+}
+
+/*
+ * A transfer may fail before C-MPI has taken the connection down and reported it.  What Open MPI then says as it ends the process
+ * names nobody.
+ */
+void mtl_qnix_failed(const struct cmpi_req *req, int err)
+{
+	const struct mtl_qnix_comm *comm = (const struct mtl_qnix_comm *)req->comm;
+	struct cmpi_proc *proc = req->to;
+
+	if (err != CMPI_TRANSPORT)
+		return;
+	if (!proc && req->status.source >= 0 && req->status.source < comm->size)
+		proc = comm->to[req->status.source];
+	if (proc)
+		mtl_qnix_peer_lost(NULL, proc, err, NULL);
 }

@@ -24,6 +24,7 @@ static __opal_attribute_noinline__ size_t unusual(struct mtl_qnix_request *r)
 
 	if (r->packed)
 		unpack(r, bytes);
+	mtl_qnix_failed(req, req->status.err);
 	return bytes;
 }
 

@@ -84,6 +84,8 @@ int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t 
 		err = wait_for(&w);
 	if (OPAL_UNLIKELY(packed != NULL))
 		free(packed);
+	if (OPAL_UNLIKELY(err != CMPI_OK))
+		mtl_qnix_failed(&w.req, err);
 	return mtl_qnix_ompi_err(err);
 }
 
@@ -102,6 +104,8 @@ static inline void end(struct mtl_qnix_request *r, int err, bool cancelled)
 
 static void sent(struct cmpi_req *req)
 {
+	if (OPAL_UNLIKELY(req->status.err != CMPI_OK))
+		mtl_qnix_failed(req, req->status.err);
 	end(mtl_qnix_request_of(req), req->status.err, req->status.cancelled);
 }
 
@@ -119,8 +123,11 @@ static __opal_attribute_noinline__ int queue(struct mtl_qnix_request *r, const s
 	r->cmpi = *req;
 	r->cmpi.done = sent;
 	err = cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
-	if (OPAL_UNLIKELY(err != CMPI_OK && r->packed))
+	if (OPAL_LIKELY(err == CMPI_OK))
+		return OMPI_SUCCESS;
+	if (r->packed)
 		free(r->packed);
+	mtl_qnix_failed(&r->cmpi, err);
 	return mtl_qnix_ompi_err(err);
 }
 
