@@ -10,7 +10,8 @@
  *           other one puts them in place.  Two copies, but both ends are at work, and no system call.
  * For the last two the other NIC is *asked*: a packet names a claim (mem/claim.h), the descriptor waits.  Of what the other
  * one has not claimed when it has shown no sign of life for a number of passes, nothing is left to it: this NIC closes the
- * claim and does the rest alone.  Until the other one looks at the requests that it has been sent it is not asked again.
+ * claim and does the rest alone.  Until the other one looks at the requests that it has been sent it is not asked again.  For a
+ * half that has not been begun when this NIC is through with its own there is no patience: the rest takes no longer than a wait.
  *
  * Protection.  Each NIC asks its own table about its own memory, at the time of the copy; the initiator looks at the
  * target's as well before it touches anything there.  A NIC that copies into or out of the process that asked it has been
@@ -30,7 +31,7 @@
 enum {
 	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
-	PUT_DOUBT = 63,     /* writes done alone at most before the peer is asked again */
+	DOUBT = 63,         /* transfers done alone at most before the peer is asked again */
 	PART_MIN = 2048,
 	PUT_PARTS = 4,      /* packets of a write at most */
 	PAGE = 4096,
@@ -130,16 +131,33 @@ static uint32_t stream_limit(const struct nic_link *link)
 }
 
 /*
- * Up to how many bytes a write goes in packets.  A target that computes and looks now and then would be waited for in vain
- * again and again: the more often it was late, the more writes are done alone before the next one asks.  Doubt comes fast and
- * goes slowly, so that who is late more than now and then is hardly ever asked.
+ * A peer that computes and looks now and then, or that copies for itself, would be waited for in vain again and again.  Doubt
+ * comes fast and goes slowly, so that who is late more than now and then is hardly ever asked.
  */
+static void was_late(struct nic_doubt *d)
+{
+	d->alone = d->depth = d->depth < DOUBT ? 2 * d->depth + 1 : DOUBT;
+}
+
+static void was_in_time(struct nic_doubt *d)
+{
+	d->depth -= (d->depth + 7) / 8;
+}
+
+/* Is this transfer one that the peer is left out of? */
+static bool in_doubt(struct nic_doubt *d)
+{
+	if (nic_likely(!d->alone))
+		return false;
+	d->alone--;
+	return true;
+}
+
+/* Up to how many bytes a write goes in packets. */
 static uint32_t put_limit(struct nic_link *link, const struct work *w)
 {
-	if (nic_unlikely(link->put_alone)) {
-		link->put_alone--;
+	if (in_doubt(&link->put))
 		return 0;
-	}
 	return w->control & NIC_CTL_IMMEDIATE ? 0 : link->put_max < PUT_PARTS * NIC_RDMA_PART_MAX ? link->put_max : PUT_PARTS * NIC_RDMA_PART_MAX;
 }
 
@@ -156,7 +174,8 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return ALONE;
 	if (w->total && w->total <= packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link))
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link) &&
+	    !(w->op == NIC_CTL_RDMA_READ && in_doubt(&link->half)))
 		return HALVES;
 	return ALONE;
 }
@@ -274,11 +293,30 @@ static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, c
 	return move(nic, ctx, link, &w, from, w.total - from);
 }
 
+/*
+ * Takes the peer's half of a read back if it has not begun with it; this side is through with its own.  The newest request, so
+ * what the peer does stays the front of the queue.
+ */
+static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+{
+	uint32_t seen_before = nic_load_acquire(&link->asked->seen); /* before the closing, as in take_back */
+
+	a->closed = true;
+	if (nic_claim_close(asked(link, a->id)) & NIC_CLAIM_PARTS)
+		return false;
+	link->absent = true;
+	link->absent_seen = seen_before;
+	was_late(&link->half);
+	nic_count(nic, shared_taken_back, 1);
+	return true;
+}
+
 static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t from = half_of(w), id = link->ask_tail ? link->ask_tail : 1, error;
 	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
+	uint64_t word;
 
 	if (!ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from))
 		return STEP_AGAIN;
@@ -288,7 +326,18 @@ static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_li
 		return nic_tx_refuse(nic, e, error);
 	}
 	nic_count(nic, bytes_own_half, from);
-	if (!(nic_claim_look(asked(link, id)) & NIC_CLAIM_DONE))
+	word = nic_claim_look(asked(link, id));
+	if (w->op == NIC_CTL_RDMA_READ && link->impatient && !(word & NIC_CLAIM_PARTS) && take_half_back(nic, link, a)) {
+		error = move(nic, ctx, link, w, from, w->total - from);
+		over(nic, link, a);
+		e->flags &= ~NIC_TXE_ASKED;
+		if (nic_unlikely(error))
+			return nic_tx_refuse(nic, e, error);
+		e->done = w->total;
+		return STEP_DONE;
+	}
+	was_in_time(&link->half);
+	if (!(word & NIC_CLAIM_DONE))
 		return STEP_WAIT;
 	nic_count(nic, bytes_peer_half, w->total - from);
 	over(nic, link, a);
@@ -538,12 +587,6 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		finish(nic, link, a, 0);
 }
 
-/* The peer was late: the next ones are done alone. */
-static void doubt(struct nic_link *link)
-{
-	link->put_alone = link->put_doubt = link->put_doubt < PUT_DOUBT ? 2 * link->put_doubt + 1 : PUT_DOUBT;
-}
-
 /* The peer has given no sign for long enough: what it has not claimed is ours again. */
 static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 {
@@ -573,7 +616,7 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 		}
 	}
 	if (put)
-		doubt(link);
+		was_late(&link->put);
 }
 
 /* Of a write in packets. */
@@ -582,7 +625,7 @@ static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a
 	uint32_t placed = nic_claim_in_place(word);
 
 	if (nic_likely(placed * a->part >= a->limit)) {
-		link->put_doubt -= (link->put_doubt + 7) / 8;
+		was_in_time(&link->put);
 		finish(nic, link, a, 0);
 		return 1;
 	}

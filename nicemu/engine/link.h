@@ -49,6 +49,12 @@ struct nic_favour {
 	uint8_t gen, op;
 };
 
+/* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
+struct nic_doubt {
+	uint32_t alone; /* transfers still to be done alone */
+	uint32_t depth; /* how many it was, or will be when the peer is late again */
+};
+
 struct nic_link {
 	/* sending */
 	struct nic_packet *tx;            /* ring in the peer's area */
@@ -89,8 +95,9 @@ struct nic_link {
 	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
 	uint32_t stream_max, stream_busy, stream_mutual;
 	uint32_t put_max;                 /* bytes: up to this a write goes in packets */
-	uint32_t put_alone, put_doubt;    /* writes that do not before one does again; how many it will be when the peer is late again */
+	struct nic_doubt put, half;       /* of writes in packets, and of halves of reads */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
+	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
 };

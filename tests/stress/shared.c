@@ -62,6 +62,7 @@ static long batch(uint32_t *random, uint32_t round)
 		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % MOST;
 		link->put_max = next(random) % 32768;
 		link->half_min = next(random) % 16384;
+		link->impatient = next(random) & 1;
 		start((int)i, op, i * MOST, len[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {

@@ -17,9 +17,10 @@ static struct nic_link *ab(void)
 	return p.a.nic->link[p.b.nic->me];
 }
 
-/* Streams, and writes in packets, up to this many bytes, halves from that many. */
+/* Streams, and writes in packets, up to this many bytes, halves from that many, which are waited for. */
 static void ways(uint32_t stream_max, uint32_t half_min)
 {
+	ab()->impatient = false;
 	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
 	ab()->put_max = stream_max < PUT_MAX ? stream_max : PUT_MAX;
 	ab()->half_min = half_min;
@@ -231,6 +232,120 @@ static void doubted_peer(void)
 	}
 	CHECK(left > 0);
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	pair_close(&p);
+}
+
+/* b's half of a read that b has not begun when a is through with its own: in the call, and b finds nothing left to do. */
+static void late_half(void)
+{
+	enum { LATE = 500, ENOUGH = 2000 };
+	uint64_t asked;
+	int left = ENOUGH;
+
+	BEGIN(0, 8192);
+	ab()->impatient = true;
+	pattern(p.b.mem, BIG, 3);
+	CHECK(good(post(0, NIC_CTL_RDMA_READ, 0, 0, BIG)));
+	CHECK(is_pattern(p.a.mem, BIG, 3));
+	CHECK_EQ(counter(p.a.nic, "shared"), 1);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), BIG);
+	CHECK_EQ(p.a.nic->nshared, 0);
+	CHECK(good(post(1, NIC_CTL_RDMA_READ, 0, 0, BIG))); /* b has looked at nothing since */
+	CHECK_EQ(counter(p.a.nic, "shared"), 1);
+	memset(p.a.mem, 0x55, BIG);
+	pair_poll(&p);
+	for (int i = 0; i < BIG; i += 512)
+		CHECK_EQ(p.a.mem[i], 0x55);
+	CHECK_EQ(counter(p.b.nic, "bytes_helped"), 0);
+	for (int i = 0; i < LATE; i++) { /* asked more and more seldom */
+		CHECK(good(post(2, NIC_CTL_RDMA_READ, 0, 0, BIG)));
+		nic_poll(p.b.nic);
+	}
+	asked = counter(p.a.nic, "shared");
+	CHECK(asked > 5 && asked < 20);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	ab()->impatient = false; /* from here on b is in time */
+	for (int in_time = 0; in_time < 10 && left; left--) {
+		struct nic_desc *d = post(3, NIC_CTL_RDMA_READ, 0, 0, BIG);
+
+		in_time = done(d) ? 0 : in_time + 1;
+		pair_poll(&p);
+		CHECK(good(d));
+	}
+	CHECK(left > 0);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	pair_close(&p);
+}
+
+static _Atomic(struct nic_claim *) claimed;
+
+/* b, quick to claim a half, and in no hurry with the copy. */
+static void *quick_claim(void *claims)
+{
+	while (!atomic_load(&claimed))
+		for (uint32_t i = 0; i < NIC_CLAIMS && !atomic_load(&claimed); i++) {
+			struct nic_claim *claim = &((struct nic_claims *)claims)->claim[i];
+			uint64_t word = nic_claim_look(claim);
+
+			if (word && !(uint32_t)word && nic_claim_take(claim, (uint32_t)(word >> 32), 0))
+				atomic_store(&claimed, claim);
+		}
+	return NULL;
+}
+
+/* A half that b has begun is b's, however long that takes. */
+static void begun_half(void)
+{
+	struct nic_desc *d = NULL;
+	pthread_t thread;
+
+	BEGIN(0, 8192);
+	ab()->impatient = true;
+	pattern(p.b.mem, BIG, 6);
+	memset(p.a.mem, 0x55, BIG);
+	atomic_store(&claimed, NULL);
+	pthread_create(&thread, NULL, quick_claim, p.b.nic->link[p.a.nic->me]->asking);
+	for (double until = kin_now() + KIN_SECONDS; !atomic_load(&claimed) && kin_now() < until;) {
+		nic_poll(p.b.nic); /* what it was asked before: this time it is there */
+		ab()->half = (struct nic_doubt){ 0 };
+		d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+		while (!done(d) && !atomic_load(&claimed) && kin_now() < until)
+			sched_yield(); /* it has the claim, and is about to say so */
+		CHECK(done(d) != (atomic_load(&claimed) != NULL));
+		memset(p.a.mem + BIG - 4096, 0x55, 4096);
+	}
+	CHECK(atomic_load(&claimed) && d);
+	poll_a(LONG_AGO);
+	CHECK(!done(d));
+	CHECK_EQ(p.a.mem[BIG - 1], 0x55);
+	nic_claim_tell(atomic_load(&claimed), NIC_CLAIM_DONE);
+	poll_a(2);
+	CHECK(good(d));
+	CHECK_EQ(p.a.mem[BIG - 1], 0x55); /* it was this test that claimed it */
+	pthread_join(thread, NULL);
+	pair_poll(&p);
+	CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
+	pair_close(&p);
+}
+
+/* A late half behind an older transfer that b has not looked at either: that one is still b's. */
+static void late_half_behind_another(void)
+{
+	struct nic_desc *first, *second;
+
+	BEGIN(4096, 8192);
+	ab()->impatient = true;
+	pattern(p.b.mem, 2 * BIG, 4);
+	first = post(0, NIC_CTL_RDMA_READ, BIG, BIG, 4096);
+	second = post(1, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), BIG);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
+	CHECK(!done(first) && !done(second)); /* descriptors complete in order */
+	pair_poll(&p);
+	CHECK(good(first) && good(second));
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 4096);
+	CHECK(memcmp(p.a.mem, p.b.mem, BIG + 4096) == 0);
 	pair_close(&p);
 }
 
@@ -575,6 +690,7 @@ static void killed_with_a_claim(void)
 	CHECK_EQ(kin_connect(&p.a, "a", "b"), NIC_OK);
 	CHECK(kin_await(p.a.nic, READY, 1));
 	if (p.a.nic->active[0]->cma) {
+		p.a.nic->active[0]->impatient = false;
 		p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 0;
 		p.a.nic->active[0]->half_min = 8192;
 		d = fill(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, BIG);
@@ -671,6 +787,9 @@ int main(void)
 	CASE(half_hearted_peer);
 	CASE(half_placed);
 	CASE(doubted_peer);
+	CASE(late_half);
+	CASE(begun_half);
+	CASE(late_half_behind_another);
 	CASE(flushed_stream);
 	CASE(flushed_halves);
 	CASE(flushed_packets);
