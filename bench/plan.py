@@ -168,6 +168,8 @@ SWITCHES = (
            (("rdma", "alone"),), dataclasses.replace(LARGE, options=("-r",)), (16 * KIB, 64 * KIB, 256 * KIB, MIB)),
     Switch("stream", "the same; before: always halves, never a stream of buffers",
            (("rdma", "halves"),), dataclasses.replace(LARGE, options=("-r",)), (16 * KIB, 64 * KIB, 256 * KIB, MIB)),
+    Switch("bcast-direct", "2 ranks: the receiver of a long broadcast copies it from the root's memory where that is faster; before: always by way of buffers",
+           (("bcast_direct", "off"),), Case("bcast", low=16 * KIB, high=64 * KIB), (16 * KIB, 32 * KIB, 64 * KIB)),
     Switch("buffers", "messages of 1 to 8 KB go in payload buffers that change hands; before: by RDMA, as longer ones do",
            (("eager_limit", "1068"), ("rndv_eager_limit", "1068"), ("max_send_size", "8256")),
            Case("latency", low=2 * KIB, high=8 * KIB), (2 * KIB, 4 * KIB)),

@@ -8,12 +8,14 @@
 #define NIC_CTL_GROUP_H
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/pace.h"
 #include "nicemu/mem/board.h"
 #include "nicemu/mem/qnix.h"
 
 enum {
 	NIC_GROUPS = NIC_BOARDS, /* entries of the Group Table */
 	NIC_PLACE_ANY = 0xFFFF,
+	NIC_PACES = 4,
 	NIC_CALL_FIRST = QNIX_CONTEXTS - NIC_CALLS, /* contexts of calls about groups: from here on */
 };
 
@@ -66,6 +68,9 @@ struct nic_group {
 	uint32_t turns;       /* buffers that take turns for the broadcast from here under way */
 	uint32_t used[NIC_BOARD_BUFFERS]; /* by buffer: number of the last part in it */
 	uint32_t sends, recvs; /* bit: call with a broadcast under way */
+	bool handed;           /* the receiver copies the one that the next command is about from this process's memory */
+	uint32_t wanted;       /* number of the root's broadcast that this process wants so; 0: none */
+	struct nic_pace pace[NIC_PACES]; /* of long broadcasts, by length */
 	uint32_t buffer[NIC_BOARD_PLACES]; /* of the root that was received from last, a guess */
 	struct nic_member member[NIC_MAX_SLOTS]; /* by place */
 };
@@ -79,10 +84,12 @@ struct nic_cast {
 	uint32_t at;          /* bytes through */
 	uint32_t why;         /* NIC_WHY_*, of one that is bad */
 	bool bad;
+	bool direct;          /* send: it is on the board, and the receiver copies it from this process's memory */
 };
 
 struct nic_groups {
 	uint32_t used;        /* entries ever used */
+	bool direct;          /* a receiver may copy a broadcast from the root's memory */
 	uint32_t nbusy;
 	uint16_t busy[NIC_GROUPS]; /* those that passes come to */
 	struct nic_cast send[NIC_CALLS], recv[NIC_CALLS];

@@ -15,6 +15,10 @@
  * The root of a broadcast puts parts on its places in turn, as messages on a link.  A part of up to NIC_BOARD_BRIEF bytes lies in
  * its place; a longer one in a buffer of the board's, which stay with it as long as the group lives.  `taken` is looked at when
  * places or buffers are used up: one acknowledgement serves many parts.
+ *
+ * Of a group of two, the receiver may say in `wants` that it waits for the root's next broadcast and would rather copy it from
+ * the root's memory.  Then the root may put it there as one part that has the address only, and waits until that is taken.  It is a
+ * hint: nothing is ordered by it, and a root that sees another number, or nothing, goes the common way.
  */
 #ifndef NIC_MEM_BOARD_H
 #define NIC_MEM_BOARD_H
@@ -32,6 +36,9 @@ enum {
 	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share a buffer, behind those of the places: each place has its part of it */
 	NIC_BOARD_HOT = NIC_BOARD_PLACES + 1, /* from here on buffers take turns, and stay in the cache; those before are the places' */
 	NIC_BOARD_BUFFERS = NIC_BOARD_HOT + 8,
+	NIC_BOARD_DIRECT = UINT32_MAX, /* as a part's buffer: all of the broadcast is in the root's memory, at the address in `data` */
+	NIC_BOARD_WANTS = 2,   /* `wants`: so many times the number of the root's broadcast, from 1 on, and: */
+	NIC_BOARD_WANTS_DIRECT = 1,
 	/* `barrier`: so many times the number of barriers that the member has come to, and: */
 	NIC_BOARD_BARRIER = 4,
 	NIC_BOARD_HERE = 0,
@@ -51,7 +58,8 @@ struct nic_board {
 	_Alignas(4096) _Atomic uint32_t life; /* of the Group Table entry; odd: in use */
 	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
 	struct nic_board_part part[NIC_BOARD_PLACES];
-	_Alignas(64) _Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
+	_Alignas(64) _Atomic uint32_t wants; /* with the first words of `taken`, which are looked at together */
+	_Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
 	_Alignas(64) uint32_t buffer[NIC_BOARD_BUFFERS]; /* + 1, of the pool; 0: not taken yet; own, read after death */
 };
 _Static_assert(sizeof(struct nic_board_part) == 64, "one line");

@@ -10,8 +10,14 @@
  *
  * Boards are foreign memory: numbers are copied once and checked; a buffer's index is masked; and what a receiver has copied
  * counts only if the root still is in the group afterwards, since its buffers are then still its own.
+ *
+ * Two copies by way of a buffer need no system call, but move each line from one core to the other.  One copy from process to process
+ * (cross-memory attach) moves those lines only that the receiver's cache does not have: of data that the root has not written
+ * since the last time, none.  So in a group of two the receiver of a long broadcast compares both ways, and says which it wants
+ * (`recv_either`).  With more receivers one copy into the buffers serves all.
  */
 #include "nicemu/ctl/group.h"
+#include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/obs/trace.h"
 
@@ -26,6 +32,9 @@ enum {
 	SOME_MAX = 64 << 10,
 	AHEAD = 2048,          /* bytes of a part's buffer that are asked for ahead */
 	TELL = 4,              /* parts that are acknowledged together */
+	DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
+	DIRECT_LOOKS = 16 * LOOKS, /* of its root, until it is; mostly one copy's time */
+	WANTS_LOOKS = LOOKS / 4,   /* of the root, for a receiver that wanted the last one so */
 	LED = 64,              /* passes in which the others let the leader of a barrier go first; it may be computing */
 	MASK = NIC_BOARD_PLACES - 1,
 };
@@ -81,6 +90,7 @@ static int join(struct nic *nic, struct nic_group *g)
 	if (!nic_card_reserve(nic->card, board, sizeof(*board)))
 		return NIC_RESOURCE;
 	nic_store_relaxed(&nic->slot->boards[i / 64], nic_load_relaxed(&nic->slot->boards[i / 64]) | (uint64_t)1 << (i % 64)); /* own; read after death */
+	nic_store_relaxed(&board->wants, 0);
 	nic_store_relaxed(&board->barrier, 0); /* these are published by the release of life */
 	for (uint32_t k = 0; k < NIC_BOARD_PLACES; k++)
 		nic_store_relaxed(&board->part[k].seq, 0);
@@ -123,6 +133,8 @@ static void fail_calls(struct nic *nic, struct nic_group *g)
 	for (; g->sends; g->sends &= g->sends - 1) {
 		uint32_t call = (uint32_t)__builtin_ctz(g->sends);
 
+		if (nic->groups->send[call].direct) /* what is copied from its memory from now on does not count */
+			nic_store_release(&g->board->life, (uint32_t)g->life + 1); /* G4: pairs with the fence in was_here */
 		nic_doorbell(nic, false, NIC_CALL_FIRST + call, nic->groups->send[call].doorbell, QNIX_FAILED, nic_group_why(g));
 	}
 	for (; g->recvs; g->recvs &= g->recvs - 1)
@@ -393,14 +405,11 @@ static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct
 	return true;
 }
 
-/* As many parts as there are places for; true: all are on the board, and the process may have its buffer back. */
-static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
+/* As many parts as there are places for; true: all are there. */
+static bool put_some(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast, int *n)
 {
-	struct nic_cast *cast = &nic->groups->send[call];
 	bool through = false;
 
-	if (cast->seq != g->sent + 1) /* another comes first */
-		return false;
 	if (cast->at == 0)
 		begin(nic, g, cast->len);
 	while (!through && put_next(nic, g, call, cast)) {
@@ -409,7 +418,17 @@ static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
 	}
 	if (*n)
 		wake_all(nic, g);
-	if (!through)
+	return through;
+}
+
+/* True: all that is needed of it is on the board, and the process may have its buffer back. */
+static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
+{
+	struct nic_cast *cast = &nic->groups->send[call];
+
+	if (cast->seq != g->sent + 1) /* another comes first */
+		return false;
+	if (!(cast->direct ? read_by_all(g) == g->put : put_some(nic, g, call, cast, n)))
 		return false;
 	g->sent++;
 	nic_count(nic, broadcasts, 1);
@@ -424,7 +443,9 @@ static void send(struct nic *nic, struct nic_group *g, uint32_t context)
 	int n = 0;
 
 	g->lead = g->place;
-	nic->groups->send[call] = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .seq = ++g->bcasts, .len = c->len };
+	nic->groups->send[call] = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .seq = ++g->bcasts, .len = c->len,
+		.direct = g->handed };
+	g->handed = false;
 	if (nic_likely(put_all(nic, g, call, &n)))
 		return;
 	g->sends |= 1u << call;
@@ -444,6 +465,50 @@ static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 	return true;
 }
 
+static bool sent_now(struct nic *nic, struct nic_group *g)
+{
+	g->bcasts = ++g->sent;
+	g->lead = g->place;
+	nic_count(nic, broadcasts, 1);
+	return true;
+}
+
+/*
+ * Does the receiver wait for the next one, to copy it itself?  A root that comes first gives a moment to one that wanted the last
+ * one so.
+ */
+static bool is_wanted(const struct nic *nic, struct nic_group *g)
+{
+	const struct nic_member *m = &g->member[!g->place];
+	uint32_t next = (g->bcasts + 1) * NIC_BOARD_WANTS + NIC_BOARD_WANTS_DIRECT, left = WANTS_LOOKS, wants;
+
+	if (g->size != 2 || looks(nic) == 1 || !has_places(g, 1))
+		return false;
+	do
+		wants = nic_load_acquire(&m->board->wants); /* G4: is_here looks behind this */
+	while ((wants & NIC_BOARD_WANTS_DIRECT) && wants != next && --left);
+	return wants == next && is_here(m);
+}
+
+/* The address instead of the data.  True: the receiver has copied all. */
+static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
+	struct nic_board_part *p = &g->board->part[g->put & MASK];
+	uint32_t left = DIRECT_LOOKS;
+
+	memcpy(p->data, &bus, sizeof(bus));
+	p->total = len;
+	p->offset = 0;
+	p->buffer = NIC_BOARD_DIRECT;
+	nic_store_release(&p->seq, ++g->put); /* G2 */
+	wake_all(nic, g);
+	while (has_read(g, &g->member[!g->place]) != g->put)
+		if (!--left)
+			return false;
+	g->read = g->put;
+	return true;
+}
+
 /* One that nothing comes before, and that there is room for. */
 static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
@@ -451,6 +516,10 @@ static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_
 
 	if (nic_unlikely(g->sent != g->bcasts))
 		return false;
+	if (len >= DIRECT_MIN && is_wanted(nic, g)) {
+		g->handed = !hand(nic, g, bus, len);
+		return !g->handed && sent_now(nic, g);
+	}
 	begin(nic, g, len);
 	if (nic_unlikely(len > PART_SHORT && !has_room(nic, g, len)))
 		return false;
@@ -460,11 +529,8 @@ static bool send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_
 			return false;
 		at += n;
 	} while (at < len);
-	g->bcasts = ++g->sent;
-	g->lead = g->place;
 	wake_all(nic, g);
-	nic_count(nic, broadcasts, 1);
-	return true;
+	return sent_now(nic, g);
 }
 
 /* ---- broadcast: the others ---------------------------------------------------------------------------------------------------- */
@@ -505,24 +571,54 @@ static void acknowledge(struct nic *nic, struct nic_group *g, uint32_t place, st
 	wake(nic, m->slot);
 }
 
+/* Is that part the address of data that this process wants to copy itself?  If it does not, the part is a lie. */
+static bool is_direct(const struct nic_group *g, const struct nic_member *m, uint32_t buffer)
+{
+	return nic_unlikely(buffer == NIC_BOARD_DIRECT) && g->wanted == m->current + 1;
+}
+
+/* Copies the whole broadcast from the root's memory. */
+static bool pull(struct nic *nic, const struct nic_member *m, const struct nic_board_part *p, uint64_t bus, uint32_t total)
+{
+#ifdef NIC_ELSEWHERE
+	(void)nic, (void)m, (void)p, (void)bus, (void)total;
+	return false; /* nobody wants it */
+#else
+	struct nic_link *link = nic->link[m->slot & (NIC_MAX_SLOTS - 1)];
+	struct iovec to = { nic_host(bus), total };
+	uint64_t from;
+
+	memcpy(&from, p->data, sizeof(from));
+	if (!link || nic_dma_read(nic, link, &to, 1, from, total) != NIC_DMA_OK)
+		return false;
+	nic_count(nic, broadcasts_direct, 1);
+	return true;
+#endif
+}
+
 /* The next part of that broadcast, if it is there. */
 static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
 	const union qnix_region *region = &nic->slot->qnix.vni.recv_region[NIC_CALL_FIRST + call];
 	struct nic_member *m = &g->member[cast->place];
 	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
-	uint32_t size, left, len;
+	uint32_t buffer, size, left, len;
+	bool direct;
 
 	if (nic_load_acquire(&p->seq) != m->parts + 1) /* G2 */
 		return false;
 	if (nic_unlikely(!check(cast, p->total, p->offset)))
 		nic_count(nic, bad_packets, 1);
-	size = part_size(cast->total);
+	buffer = p->buffer;
+	direct = is_direct(g, m, buffer);
+	size = direct ? cast->total : part_size(cast->total);
 	left = cast->total - cast->at;
 	len = left < size ? left : size;
-	if (nic_likely(!cast->bad))
+	if (direct && !cast->bad && !pull(nic, m, p, region->descriptor[0], cast->total))
+		spoil(cast, NIC_WHY_DATA);
+	else if (!direct && nic_likely(!cast->bad))
 		nic_host_write(nic, region->descriptor[0] + cast->at,
-		               len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, p->buffer - 1) + start_of(m->parts, cast->total), len);
+		               len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, buffer - 1) + start_of(m->parts, cast->total), len);
 	if (nic_unlikely(!was_here(m)))
 		spoil(cast, NIC_WHY_LEFT);
 	cast->at += len;
@@ -643,14 +739,12 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 	return true;
 }
 
-/* One that nothing comes before.  If it does not come as a whole, `recv` goes on where this has stopped. */
-static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+/* All parts of one that nothing comes before; `ahead` says how far that went. */
+static inline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
 {
 	struct nic_member *m = &g->member[place];
 	uint32_t at = 0, n;
 
-	if (nic_unlikely(m->current != m->bcasts))
-		return false;
 	do {
 		n = len - at < part_size(len) ? len - at : part_size(len);
 		if (nic_unlikely(!take_now(nic, g, place, bus, len, at, n))) {
@@ -661,6 +755,78 @@ static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint6
 		if (m->parts - m->told >= TELL || at == len)
 			acknowledge(nic, g, place, m);
 	} while (at < len);
+	return true;
+}
+
+/* The one part that has the address only. */
+static bool take_direct(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	const struct nic_board_part *p = &m->board->part[m->parts & MASK];
+
+	if (p->total != len || p->offset != 0 || !pull(nic, m, p, bus, len) || !was_here(m))
+		return false;
+	m->parts++;
+	acknowledge(nic, g, place, m);
+	return true;
+}
+
+/* May this process copy a broadcast of that length from the root's memory? */
+static bool may_pull(const struct nic *nic, const struct nic_group *g, const struct nic_member *m, uint32_t len)
+{
+	const struct nic_link *link;
+
+	if (nic_likely(len < DIRECT_MIN || g->size != 2))
+		return false;
+	link = nic->link[m->slot & (NIC_MAX_SLOTS - 1)];
+	return nic->groups->direct && link && link->cma && looks(nic) > 1;
+}
+
+static struct nic_pace *pace_of(struct nic_group *g, uint32_t len)
+{
+	uint32_t i = len <= 24 << 10 ? 0 : len <= 48 << 10 ? 1 : len <= 96 << 10 ? 2 : 3;
+
+	_Static_assert(NIC_PACES == 4, "one for each");
+	return &g->pace[i];
+}
+
+/* The root is told which way this process wants it.  It may come the other way all the same. */
+static void want(struct nic_group *g, const struct nic_member *m, uint32_t way)
+{
+	uint32_t number = m->current + 1;
+
+	g->wanted = way == NIC_BOARD_WANTS_DIRECT ? number : 0;
+	nic_store_release(&g->board->wants, number * NIC_BOARD_WANTS + way); /* G4: behind `life` */
+}
+
+/* A long one from the only other member.  The time counts from when the root has begun: how late it is says nothing of the way. */
+static nic_noinline bool recv_either(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	struct nic_pace *pace = pace_of(g, len);
+	uint64_t start;
+	bool direct;
+
+	want(g, m, pace->way);
+	if (!wait_next(m, looks_at(nic, g, place)))
+		return false;
+	start = nic_pace_clock();
+	direct = is_direct(g, m, m->board->part[m->parts & MASK].buffer);
+	if (!(direct ? take_direct : take_parts)(nic, g, place, bus, len))
+		return false;
+	nic_pace_took(pace, direct, nic_pace_clock() - start);
+	return true;
+}
+
+/* One that nothing comes before.  If it does not come as a whole, `recv` goes on where this has stopped. */
+static bool recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+
+	if (nic_unlikely(m->current != m->bcasts))
+		return false;
+	if (!(may_pull(nic, g, m, len) ? recv_either : take_parts)(nic, g, place, bus, len))
+		return false;
 	m->current = ++m->bcasts;
 	g->lead = (uint16_t)place;
 	nic_count(nic, broadcasts, 1);
@@ -720,6 +886,8 @@ static bool has_room_soon(const struct nic *nic, const struct nic_group *g)
 	for (uint32_t left = g->sends; left; left &= left - 1) {
 		const struct nic_cast *cast = &nic->groups->send[__builtin_ctz(left)];
 
+		if (cast->seq == g->sent + 1 && cast->direct)
+			return read == g->put;
 		if (cast->seq == g->sent + 1)
 			return g->put - read < NIC_BOARD_PLACES &&
 			       is_read(g, buffer_of(cast->at ? g->turns : turns_of(nic, g, cast->len, read), g->put, cast->len), read);

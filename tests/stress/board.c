@@ -12,7 +12,7 @@
 #include "nicemu/nic.h"
 #include "tests/check.h"
 
-enum { MEMBERS = 4, LIVES = 12, ROUNDS = 120, FLIGHT = 8, MOST = 150 * 1000 };
+enum { MEMBERS = 4, PAIR = 2, LIVES = 12, ROUNDS = 120, FLIGHT = 8, MOST = 150 * 1000 };
 
 struct member {
 	pthread_t thread;
@@ -23,7 +23,7 @@ struct member {
 };
 
 static struct member member[MEMBERS];
-static uint32_t slot[MEMBERS];
+static uint32_t members, slot[MEMBERS];
 static long plain[MEMBERS]; /* written by its member before a barrier, read by all between that and the next */
 
 /* The same numbers at all members, as long as they ask for the same. */
@@ -45,7 +45,7 @@ static uint32_t finish(struct member *m, int err, uint32_t op)
 
 static void join(struct member *m)
 {
-	struct nic_group_args args = { .name = 5, .size = MEMBERS, .place = m->place, .slot = slot };
+	struct nic_group_args args = { .name = 5, .size = members, .place = m->place, .slot = slot };
 	uint32_t op = 0;
 	int err = nic_group_join(m->nic, &args, &op);
 
@@ -64,7 +64,7 @@ static void meet(struct member *m, long round)
 {
 	plain[m->place] = round;
 	barrier(m);
-	for (int i = 0; i < MEMBERS; i++)
+	for (uint32_t i = 0; i < members; i++)
 		m->bad += plain[i] != round;
 	barrier(m);
 }
@@ -84,12 +84,12 @@ static uint32_t length(struct member *m)
 /* Several under way at once, from one root or from many. */
 static void casts(struct member *m, uint32_t round)
 {
-	uint32_t n = 1 + next(m) % FLIGHT, one = next(m) % (MEMBERS + 1), op[FLIGHT], root[FLIGHT], len[FLIGHT];
+	uint32_t n = 1 + next(m) % FLIGHT, one = next(m) % (members + 1), op[FLIGHT], root[FLIGHT], len[FLIGHT];
 
 	for (uint32_t i = 0; i < n; i++) {
 		int err;
 
-		root[i] = one < MEMBERS ? one : next(m) % MEMBERS;
+		root[i] = one < members ? one : next(m) % members;
 		len[i] = length(m);
 		memset(m->data[i], root[i] == m->place ? (int)(round + i) : 0, len[i]);
 		do
@@ -124,32 +124,43 @@ static void *live(void *arg)
 	return NULL;
 }
 
-static void boards(void)
+static void boards(uint32_t n)
 {
 	char device[40];
 	struct nic_open_args args = { .device = device };
 	struct nic_attr attr;
 
-	snprintf(device, sizeof(device), "board-%d", (int)getpid());
-	for (uint32_t i = 0; i < MEMBERS; i++) {
+	members = n;
+	snprintf(device, sizeof(device), "board-%d-%u", (int)getpid(), n);
+	for (uint32_t i = 0; i < members; i++) {
 		REQUIRE(nic_open(&args, &member[i].nic) == NIC_OK);
 		nic_query(member[i].nic, &attr);
 		slot[i] = attr.slot;
 		member[i].place = i;
 		member[i].random = 7;
 	}
-	for (int i = 0; i < MEMBERS; i++)
+	for (uint32_t i = 0; i < members; i++)
 		pthread_create(&member[i].thread, NULL, live, &member[i]);
-	for (int i = 0; i < MEMBERS; i++) {
+	for (uint32_t i = 0; i < members; i++) {
 		pthread_join(member[i].thread, NULL);
 		CHECK_EQ(member[i].bad, 0);
 	}
-	for (int i = 0; i < MEMBERS; i++)
+	for (uint32_t i = 0; i < members; i++)
 		nic_close(member[i].nic);
+}
+
+static void boards_of_four(void) { boards(MEMBERS); }
+
+/* Where the receiver may copy from the root's memory; however busy the machine is. */
+static void boards_of_two(void)
+{
+	nic_param_set("wait", "spin", "test");
+	boards(PAIR);
 }
 
 int main(void)
 {
-	CASE(boards);
+	CASE(boards_of_four);
+	CASE(boards_of_two);
 	return check_done();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The boards of a group (mem/board.h, strat/meet_board.c): what is over at once, one acknowledgement for many parts, members that
- * leave early, lengths that differ, lies on a foreign board, buffers that come back, and no sleep over what has come.
+ * leave early, lengths that differ, lies on a foreign board, buffers that come back, no sleep over what has come, and broadcasts that
+ * the receiver copies from the root's memory.
  */
 #include <unistd.h>
 
@@ -531,6 +532,281 @@ static void no_sleep_over_news(void)
 	leave(2);
 }
 
+/* ---- straight from the root's memory ------------------------------------------------------------------------------------------ */
+
+enum { LONG = 50000 };
+
+/* So many times the way that it names, at those costs; how often it named way 1. */
+static int go(struct nic_pace *p, int times, uint64_t zero, uint64_t one)
+{
+	int ones = 0;
+
+	for (int k = 0; k < times; k++) {
+		ones += p->way;
+		nic_pace_took(p, p->way, p->way ? one : zero);
+	}
+	return ones;
+}
+
+static void pace_finds_the_faster(void)
+{
+	struct nic_pace p = { 0 };
+	int ones;
+
+	CHECK_EQ(go(&p, 2 * NIC_PACE_FIRST_TRY, 1000, 900), NIC_PACE_FIRST_TRY); /* both are tried */
+	CHECK_EQ(go(&p, NIC_PACE_SOON, 1000, 900), NIC_PACE_SOON);
+	CHECK_EQ(go(&p, NIC_PACE_TRY, 1000, 900), 0);
+	nic_pace_took(&p, 1, 1000000); /* somebody else ran */
+	go(&p, 2 * NIC_PACE_MOST, 1000, 900);
+	CHECK(go(&p, 5000, 1000, 900) >= 4950);
+	go(&p, 20, 1000, 3000); /* that way becomes slower */
+	ones = go(&p, 5000, 1000, 3000);
+	CHECK(ones >= 5 && ones <= 50);
+	go(&p, NIC_PACE_MOST + 2 * NIC_PACE_TRY, 1000, 500); /* and faster than ever, which a trial shows */
+	CHECK(go(&p, 200, 1000, 500) > 150);
+	for (int k = 0; k < 100; k++) { /* it is not possible to go it: it stays the one to go */
+		CHECK_EQ(p.way, 1);
+		nic_pace_took(&p, 0, 1000);
+	}
+	nic_pace_took(&p, 1, 0);
+	CHECK(p.cost[1] > 0); /* known */
+	nic_pace_took(&p, 0, UINT64_MAX);
+	CHECK(p.cost[0] > 1000 && p.cost[0] < 2000);
+}
+
+static bool can_pull(void)
+{
+	return n[1]->link[slot[0]]->cma;
+}
+
+/* From now on slot 1 finds that way the faster one. */
+static void prefer(bool direct)
+{
+	struct nic_group *g = &n[1]->groups->group[group[1]];
+
+	for (int i = 0; i < NIC_PACES; i++)
+		g->pace[i] = (struct nic_pace){ .cost = { direct ? 2 : 1, direct ? 1 : 2 }, .way = direct, .period = NIC_PACE_MOST };
+}
+
+static bool is_in(int i, int value, uint32_t len)
+{
+	for (uint32_t k = 0; k < len; k++)
+		if (data[i][k] != (uint8_t)value)
+			return false;
+	return data[i][len] == GUARD;
+}
+
+/* Slot 1 waits for a broadcast of slot 0, who finds that it is wanted from its memory. */
+static void hand_over(uint32_t len, uint32_t room, uint32_t *sent, uint32_t *received)
+{
+	uint32_t at = n[0]->groups->group[group[0]].put;
+
+	prefer(true);
+	memset(data[1], GUARD, sizeof(data[1]));
+	*received = bcast(1, 0, room);
+	CHECK(*received != NIC_OP_OVER);
+	*sent = bcast(0, 0, len);
+	CHECK(*sent != NIC_OP_OVER);
+	CHECK_EQ(board_of(0)->part[at % NIC_BOARD_PLACES].buffer, NIC_BOARD_DIRECT);
+	CHECK_EQ(data[1][0], GUARD);
+}
+
+#define JOIN_TWO(name)                                            \
+	do {                                                      \
+		join(name, 2);                                    \
+		if (!can_pull()) {                                \
+			leave(2);                                 \
+			SKIP("no cross-memory attach here");      \
+		}                                                 \
+	} while (0)
+
+static void straight_from_memory(void)
+{
+	static const uint32_t lengths[] = { 12 << 10, 16 << 10, LONG, 64 << 10, 100000, ROOM - 1 };
+	uint32_t sent, received;
+
+	JOIN_TWO(20);
+	for (uint32_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+		uint64_t before = count(1, NIC_C_broadcasts_direct);
+
+		memset(data[0], (int)k, sizeof(data[0]));
+		hand_over(lengths[k], lengths[k], &sent, &received);
+		nic_poll(n[0]);
+		CHECK_EQ(nic_op_test(n[0], sent, NULL), NIC_NOT_DONE); /* the memory is not the process's yet */
+		CHECK_EQ(over(1, received, NULL), NIC_OK);
+		CHECK_EQ(over(0, sent, NULL), NIC_OK);
+		CHECK(is_in(1, (int)k, lengths[k]));
+		CHECK_EQ(count(1, NIC_C_broadcasts_direct), before + 1);
+	}
+	for (int k = 0; k < 3; k++) { /* what comes next comes as ever */
+		memset(data[0], 77 + k, sizeof(data[0]));
+		memset(data[1], GUARD, sizeof(data[1]));
+		CHECK_EQ(bcast(0, 0, 20000), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, 20000), NIC_OP_OVER);
+		CHECK(is_in(1, 77 + k, 20000));
+	}
+	leave(2);
+}
+
+/* Who is there first, who prefers buffers, short ones, and groups of three: by way of the board. */
+static void by_way_of_the_board(void)
+{
+	uint64_t before;
+	uint32_t op[MANY];
+
+	JOIN_TWO(21);
+	before = count(1, NIC_C_broadcasts_direct);
+	prefer(true);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER); /* nobody waits for it yet */
+	CHECK_EQ(bcast(1, 0, LONG), NIC_OP_OVER);
+	op[1] = bcast(1, 0, 8 << 10);
+	CHECK_EQ(nic_load_relaxed(&board_of(1)->wants), NIC_BOARD_WANTS + NIC_BOARD_WANTS_DIRECT); /* short ones are not asked for */
+	CHECK_EQ(bcast(0, 0, 8 << 10), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	prefer(false);
+	op[1] = bcast(1, 0, LONG);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	n[1]->groups->direct = false;
+	prefer(true);
+	op[1] = bcast(1, 0, LONG);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	n[1]->groups->direct = true;
+	leave(2);
+	join(22, MANY);
+	for (int i = 1; i < MANY; i++)
+		op[i] = bcast(i, 0, LONG);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER);
+	for (int i = 1; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	CHECK_EQ(count(1, NIC_C_broadcasts_direct), before);
+	leave(MANY);
+}
+
+/* Broadcasts that were started behind one that is copied from memory wait for it. */
+static void in_order_behind_it(void)
+{
+	uint32_t sent[3], received[3];
+
+	JOIN_TWO(23);
+	memset(data[0], 3, sizeof(data[0]));
+	hand_over(LONG, LONG, &sent[0], &received[0]);
+	for (int k = 1; k < 3; k++) {
+		sent[k] = bcast(0, 0, k == 1 ? LONG : 100);
+		CHECK(sent[k] != NIC_OP_OVER);
+		received[k] = bcast(1, 0, k == 1 ? LONG : 100);
+	}
+	for (int k = 0; k < 3; k++) {
+		CHECK_EQ(over(1, received[k], NULL), NIC_OK);
+		CHECK_EQ(over(0, sent[k], NULL), NIC_OK);
+	}
+	CHECK(is_in(1, 3, LONG));
+	leave(2);
+}
+
+/* It wanted another length: it is told, nothing is written, and the root and the next broadcast are none the worse. */
+static void another_length_of_it(void)
+{
+	uint32_t sent, received;
+
+	JOIN_TWO(24);
+	for (int k = 0; k < 2; k++) {
+		hand_over(k ? LONG : LONG / 2, k ? LONG / 2 : LONG, &sent, &received);
+		CHECK_EQ(over(1, received, NULL), NIC_STATE);
+		CHECK_EQ(over(0, sent, NULL), NIC_OK);
+		CHECK_EQ(data[1][0], GUARD);
+		CHECK_EQ(data[1][k ? LONG / 2 : LONG], GUARD);
+		CHECK_EQ(bcast(0, 0, 5), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, 5), NIC_OP_OVER);
+	}
+	leave(2);
+}
+
+/* The receiver leaves instead: nobody waits for what it has not read. */
+static void left_instead(void)
+{
+	uint32_t sent, received;
+
+	JOIN_TWO(25);
+	hand_over(LONG, LONG, &sent, &received);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	CHECK_EQ(over(0, sent, NULL), NIC_OK);
+	CHECK_EQ(data[1][0], GUARD);
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	poll_all();
+}
+
+/* The root leaves: its memory is its own again, and the receive fails. */
+static void root_has_left(void)
+{
+	uint32_t sent, received;
+
+	JOIN_TWO(26);
+	hand_over(LONG, LONG, &sent, &received);
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	CHECK_EQ(nic_op_test(n[0], sent, NULL), NIC_STATE);
+	CHECK_EQ(over(1, received, NULL), NIC_STATE);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	poll_all();
+}
+
+/* An address that is none, one that nobody has asked for, a part that is not the first, and one of another length; there in time, or late. */
+static void lies_about_memory(void)
+{
+	enum { TRUTH, NONE, UNASKED, SHIFTED, LONGER, LIES };
+
+	for (int k = 0; k < 2 * LIES; k++) {
+		int lie = k / 2, in_time = k % 2, err;
+		uint64_t before, from = lie == NONE ? 4096 : (uintptr_t)data[0];
+		struct nic_board_part *p;
+		uint32_t received = 0;
+
+		JOIN_TWO(27);
+		before = count(1, NIC_C_broadcasts_direct);
+		prefer(lie != UNASKED);
+		memset(data[0], 5, sizeof(data[0]));
+		memset(data[1], GUARD, sizeof(data[1]));
+		if (!in_time)
+			received = bcast(1, 0, LONG);
+		p = &board_of(0)->part[0];
+		p->total = lie == LONGER ? 2 * LONG : LONG;
+		p->offset = lie == SHIFTED ? 8192 : 0;
+		p->buffer = NIC_BOARD_DIRECT;
+		memcpy(p->data, &from, sizeof(from));
+		nic_store_release(&p->seq, 1);
+		if (in_time)
+			received = bcast(1, 0, LONG);
+		CHECK_EQ(received == NIC_OP_OVER, in_time && lie == TRUTH);
+		err = over(1, received, NULL);
+		CHECK_EQ(err, lie == TRUTH ? NIC_OK : lie == UNASKED ? NIC_NOT_DONE : NIC_STATE); /* of one in parts, the rest does not come */
+		CHECK_EQ(is_in(1, 5, LONG), lie == TRUTH);
+		CHECK_EQ(data[1][LONG], GUARD);
+		CHECK_EQ(count(1, NIC_C_broadcasts_direct), before + (lie == TRUTH));
+		leave(2);
+		if (err == NIC_NOT_DONE)
+			CHECK_EQ(over(1, received, NULL), NIC_STATE);
+	}
+}
+
+/* Who waits until its data have been copied sleeps, and wakes for that. */
+static void no_sleep_over_a_copy(void)
+{
+	struct nic_wait wait = { .rest = NIC_REST_SPIN };
+	uint32_t sent, received;
+
+	JOIN_TWO(28);
+	hand_over(LONG, LONG, &sent, &received);
+	CHECK(!nic_wait_doze(n[1], &wait, 1000)); /* there is something to copy */
+	CHECK(nic_wait_doze(n[0], &wait, 1000));
+	nic_wait_rest(&wait);
+	nic_poll(n[1]);
+	CHECK(!nic_wait_doze(n[0], &wait, 1000));
+	CHECK_EQ(over(0, sent, NULL), NIC_OK);
+	CHECK_EQ(over(1, received, NULL), NIC_OK);
+	leave(2);
+}
+
 int main(void)
 {
 	nic_param_set("arch", "direct", "test");
@@ -554,6 +830,15 @@ int main(void)
 	CASE(lies_of_a_receiver);
 	CASE(buffers_come_back);
 	CASE(no_sleep_over_news);
+	CASE(pace_finds_the_faster);
+	CASE(straight_from_memory);
+	CASE(by_way_of_the_board);
+	CASE(in_order_behind_it);
+	CASE(another_length_of_it);
+	CASE(left_instead);
+	CASE(root_has_left);
+	CASE(lies_about_memory);
+	CASE(no_sleep_over_a_copy);
 	for (int i = 0; i < MANY; i++)
 		nic_close(n[i]);
 	return check_done();

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which of two ways is faster just now?  Found out by going both: the better one for a while, then the other one some times, and so on;
+ * the more often it stays the better one, the longer.  Some times, because a way that was not gone for a while finds its data far off.
+ * What each costs is the least that it has cost lately, so a time in which somebody else ran does not count; where a way becomes
+ * slower, that shows within some ten times.
+ *
+ * Ticks are those of the processor's clock, and mean nothing by themselves.  Where there is none, both cost the same.
+ */
+#ifndef NIC_ENGINE_PACE_H
+#define NIC_ENGINE_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	NIC_PACE_FIRST_TRY = 3, /* times, when nothing is known */
+	NIC_PACE_TRY = 2,
+	NIC_PACE_SOON = 32, NIC_PACE_MOST = 512, /* times before the other way is tried again */
+};
+
+struct nic_pace {
+	uint32_t cost[2]; /* ticks; 0: not known yet */
+	uint16_t gone;    /* times, since that way was chosen */
+	uint16_t period;  /* times to go it, when it is not a trial */
+	uint8_t way;      /* 0 or 1: to go next */
+	bool trial;
+};
+
+static inline uint64_t nic_pace_clock(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t ticks;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return 0;
+#endif
+}
+
+static inline bool nic_pace_better(const struct nic_pace *p)
+{
+	return p->cost[1] < p->cost[0];
+}
+
+/* Has the way that was chosen been gone often enough to think again?  Before its time, when it has become the slower one. */
+static inline bool nic_pace_enough(const struct nic_pace *p)
+{
+	if (!p->period)
+		return p->gone >= NIC_PACE_FIRST_TRY;
+	return p->gone >= (p->trial ? NIC_PACE_TRY : p->period) || (!p->trial && nic_pace_better(p) != p->way);
+}
+
+/* That way has been gone, and has taken so many ticks; perhaps not the one to go next, which then still is. */
+static inline void nic_pace_took(struct nic_pace *p, uint32_t way, uint64_t ticks)
+{
+	uint64_t cost = p->cost[way], most = cost ? 2 * cost : UINT32_MAX / 4;
+
+	ticks = ticks > most ? most : ticks ? ticks : 1;
+	p->cost[way] = (uint32_t)(!cost || ticks < cost ? ticks : cost + (ticks - cost + 7) / 8);
+	p->gone += way == p->way;
+	if (way != p->way || !nic_pace_enough(p))
+		return;
+	p->gone = 0;
+	p->trial = !p->trial;
+	if (p->trial) {
+		p->way = !p->way;
+		return;
+	}
+	p->period = nic_pace_better(p) == way || !p->period ? NIC_PACE_SOON : p->period < NIC_PACE_MOST ? 2 * p->period : NIC_PACE_MOST;
+	p->way = nic_pace_better(p);
+}
+
+#endif
