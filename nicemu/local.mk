@@ -59,6 +59,9 @@ nicemu_sources = \
 	nicemu/strat/flow_permission.c \
 	nicemu/strat/flow_push.c \
 	nicemu/strat/meet_board.c \
+	nicemu/strat/meet_board.h \
+	nicemu/strat/meet_board_recv.c \
+	nicemu/strat/meet_board_send.c \
 	nicemu/strat/meet_message.c \
 	nicemu/strat/pipe_linear.c \
 	nicemu/strat/pipe_pingpong.c \

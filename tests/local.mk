@@ -47,6 +47,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/attach \
 	tests/unit/nicemu/beside \
 	tests/unit/nicemu/board \
+	tests/unit/nicemu/board_direct \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/connect \
@@ -111,6 +112,7 @@ EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
 	tests/unit/nicemu/found.h \
 	tests/unit/nicemu/kin.h \
+	tests/unit/nicemu/members.h \
 	tests/unit/nicemu/pair.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \

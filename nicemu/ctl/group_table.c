@@ -16,6 +16,12 @@ int nic_groups_create(struct nic *nic)
 
 void nic_groups_destroy(struct nic *nic)
 {
+	for (uint32_t i = 0; nic->groups && i < nic->groups->used; i++) {
+		struct nic_group *g = &nic->groups->group[i];
+
+		if ((g->life & 1) && g->sends && nic->arch->meet->end) /* somebody may be about to read the process's memory */
+			nic->arch->meet->end(nic, g);
+	}
 	free(nic->groups);
 	nic->groups = NULL;
 }

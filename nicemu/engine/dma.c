@@ -5,6 +5,7 @@
  */
 #include "nicemu/engine/dma.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -66,6 +67,11 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
 	link->put_max = strcmp(way, "stream") == 0 ? 32 << 10 : 0;
 	link->half_min = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
+}
+
+enum nic_dma nic_dma_failure(int error)
+{
+	return error == EFAULT ? NIC_DMA_FAULT : error == ESRCH ? NIC_DMA_GONE : NIC_DMA_DENIED;
 }
 
 void nic_dma_probe(struct nic *nic, struct nic_link *link)

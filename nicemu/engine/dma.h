@@ -12,7 +12,15 @@ struct nic;
 struct nic_claim;
 struct nic_link;
 
-enum nic_dma { NIC_DMA_OK, NIC_DMA_FAULT /* an address is not mapped */, NIC_DMA_GONE /* the peer or the right to reach it */ };
+enum nic_dma {
+	NIC_DMA_OK,
+	NIC_DMA_FAULT,  /* an address is not mapped */
+	NIC_DMA_GONE,   /* the peer is */
+	NIC_DMA_DENIED, /* no right to reach it */
+};
+
+/* What a copy that has failed with that `errno` says. */
+enum nic_dma nic_dma_failure(int error);
 
 /* Tries once whether the peer's memory can be reached; sets link->cma. */
 void nic_dma_probe(struct nic *nic, struct nic_link *link);

@@ -40,7 +40,7 @@ static enum nic_dma attach(pid_t pid, void *here, uint64_t there, size_t len, bo
 		else if (n < 0 && errno == EINTR)
 			continue;
 		else
-			return n < 0 && errno != EFAULT ? NIC_DMA_GONE : NIC_DMA_FAULT;
+			return nic_dma_failure(n < 0 ? errno : EFAULT);
 	}
 	return NIC_DMA_OK;
 }

@@ -44,7 +44,7 @@ static enum nic_dma transfer(struct nic_link *link, const struct iovec *local, u
 		else if (moved < 0 && errno == EINTR)
 			continue;
 		else
-			return moved < 0 && errno != EFAULT ? NIC_DMA_GONE : NIC_DMA_FAULT;
+			return nic_dma_failure(moved < 0 ? errno : EFAULT);
 	}
 	return NIC_DMA_OK;
 }

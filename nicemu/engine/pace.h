@@ -16,6 +16,7 @@
 enum {
 	NIC_PACE_FIRST_TRY = 3, /* times, when nothing is known */
 	NIC_PACE_TRY = 2,
+	NIC_PACE_LONG = 1 << 30, /* ticks that count as so many */
 	NIC_PACE_SOON = 32, NIC_PACE_MOST = 512, /* times before the other way is tried again */
 };
 
@@ -34,7 +35,7 @@ static inline uint64_t nic_pace_clock(void)
 #elif defined(__aarch64__)
 	uint64_t ticks;
 
-	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	__asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(ticks));
 	return ticks;
 #else
 	return 0;
@@ -57,7 +58,7 @@ static inline bool nic_pace_enough(const struct nic_pace *p)
 /* That way has been gone, and has taken so many ticks; perhaps not the one to go next, which then still is. */
 static inline void nic_pace_took(struct nic_pace *p, uint32_t way, uint64_t ticks)
 {
-	uint64_t cost = p->cost[way], most = cost ? 2 * cost : UINT32_MAX / 4;
+	uint64_t cost = p->cost[way], most = cost && cost < NIC_PACE_LONG / 2 ? 2 * cost : NIC_PACE_LONG;
 
 	ticks = ticks > most ? most : ticks ? ticks : 1;
 	p->cost[way] = (uint32_t)(!cost || ticks < cost ? ticks : cost + (ticks - cost + 7) / 8);

@@ -18,7 +18,8 @@
  *
  * Of a group of two, the receiver may say in `wants` that it waits for the root's next broadcast and would rather copy it from
  * the root's memory.  Then the root may put it there as one part that has the address only, and waits until that is taken.  It is a
- * hint: nothing is ordered by it, and a root that sees another number, or nothing, goes the common way.
+ * hint: nothing is ordered by it, and a root that sees another number, or nothing, goes the common way.  A receiver that stops
+ * looking takes it back, so that roots do not wait for one that computes, but for one that has looked a moment ago.
  */
 #ifndef NIC_MEM_BOARD_H
 #define NIC_MEM_BOARD_H

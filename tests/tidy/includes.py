@@ -39,7 +39,7 @@ RULES = {
     "nicemu/mem/": [r"nicemu/mem/", r"nicemu/nic\.h$"],
     "nicemu/obs/": [r"nicemu/(obs|mem|util)/", r"nicemu/nic\.h$", r"nicemu/ctl/ctl\.h$"],
     "nicemu/ctl/": [r"nicemu/(ctl|arch|engine|mem|obs|util)/.*\.h$", r"nicemu/nic\.h$"],
-    "nicemu/strat/": [r"nicemu/(ctl|arch|engine|mem|obs|util)/.*\.h$", r"nicemu/nic\.h$"],
+    "nicemu/strat/": [r"nicemu/(ctl|arch|engine|mem|obs|util)/.*\.h$", r"nicemu/nic\.h$", r"nicemu/strat/meet_board\.h$"],
     "nicemu/arch/": [r"nicemu/arch/arch\.h$", r"nicemu/nic\.h$"],
     "nicemu/tools/": [r"nicemu/tools/", r"nicemu/nic\.h$"],
     "bench/": [r"bench/", r"nicemu/nic\.h$", r"vipl\.h$", r"cmpi/cmpi\.h$"],

@@ -1,0 +1,89 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of meet_board share: meet_board.c has barriers, and calls the other two for broadcasts. */
+#ifndef NIC_STRAT_MEET_BOARD_H
+#define NIC_STRAT_MEET_BOARD_H
+
+#include "nicemu/ctl/group.h"
+
+enum {
+	NIC_BOARD_LOOKS = 2000,     /* at once, when there is a core for each: some microseconds */
+	NIC_BOARD_SHORT_MAX = 8192, /* bytes of a broadcast in parts of: */
+	NIC_BOARD_PART_SHORT = 4096,
+	NIC_BOARD_PART_LONG = 8192, /* others */
+	NIC_BOARD_AHEAD = 2048,     /* bytes of a part's buffer that are asked for ahead */
+	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
+	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
+};
+
+static inline uint32_t nic_board_looks(const struct nic *nic)
+{
+#ifdef NIC_ELSEWHERE
+	(void)nic;
+	return 1; /* others are served, too */
+#else
+	return nic_likely(!nic->waiting.crowded) ? NIC_BOARD_LOOKS : 1;
+#endif
+}
+
+static inline uint32_t nic_board_part_size(uint32_t total)
+{
+	return total <= NIC_BOARD_SHORT_MAX ? NIC_BOARD_PART_SHORT : NIC_BOARD_PART_LONG;
+}
+
+/* G4: does the word that was read just now, with acquire, belong to this group still? */
+static inline bool nic_board_is_here(const struct nic_member *m)
+{
+	return nic_load_relaxed(&m->board->life) == m->life; /* behind an acquire */
+}
+
+/* Before this process does anything else with what its board names. */
+static inline void nic_board_is_over(const struct nic_group *g)
+{
+	nic_store_release(&g->board->life, (uint32_t)g->life + 1); /* G4: pairs with the fence in was_here */
+	atomic_thread_fence(memory_order_release);
+}
+
+static inline void nic_board_wake(struct nic *nic, uint32_t slot)
+{
+	struct nic_link *link = nic->link[slot & (NIC_MAX_SLOTS - 1)];
+
+	if (link && nic_unlikely(nic_load_relaxed(link->bell))) /* B1: as in nic_link_publish */
+		nic_bell_ring(link);
+}
+
+/* What has just been published may end somebody's sleep. */
+static inline void nic_board_wake_all(struct nic *nic, const struct nic_group *g)
+{
+	atomic_signal_fence(memory_order_seq_cst); /* B1: no instruction; pairs with the barrier in nic_wait_doze */
+	for (uint32_t i = 0; i < g->size; i++)
+		if (i != g->place)
+			nic_board_wake(nic, g->member[i].slot);
+}
+
+static inline uint32_t nic_board_word(const struct nic_group *g, uint32_t state)
+{
+	return g->barriers * NIC_BOARD_BARRIER | state;
+}
+
+/* Where the data of that part begins in its buffer. */
+static inline uint32_t nic_board_start(uint32_t before, uint32_t total)
+{
+	return total <= NIC_BOARD_SMALL ? (before & NIC_BOARD_MASK) * NIC_BOARD_SMALL : 0;
+}
+
+/* meet_board_send.c: broadcasts of this process */
+void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context);
+bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len);
+int nic_board_send_run(struct nic *nic, struct nic_group *g); /* a pass: how many steps */
+bool nic_board_send_moves(const struct nic *nic, const struct nic_group *g); /* may there be one? */
+bool nic_board_unread(const struct nic_group *g); /* is anything on the board that somebody has yet to read? */
+void nic_board_send_fail(struct nic *nic, struct nic_group *g);
+
+/* meet_board_recv.c: broadcasts of other members.  place: of the root; NIC_PLACE_ANY: all */
+void nic_board_recv(struct nic *nic, struct nic_group *g, uint32_t context, uint32_t place);
+bool nic_board_recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len);
+int nic_board_recv_run(struct nic *nic, struct nic_group *g);
+bool nic_board_recv_moves(const struct nic *nic, const struct nic_group *g);
+void nic_board_recv_fail(struct nic *nic, struct nic_group *g, uint32_t place);
+
+#endif

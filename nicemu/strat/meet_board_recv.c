@@ -1,0 +1,374 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Broadcasts of other members: parts from the root's board, or, in a group of two, a copy from the root's memory.
+ *
+ * Two copies by way of a buffer need no system call, but move each line from one core to the other.  One copy from process to process
+ * (cross-memory attach) moves those lines only that the receiver's cache does not have: of data that the root has not written
+ * since the last time, none.  So the receiver of a long broadcast compares both ways, and says which it wants (`recv_either`).
+ * With more receivers one copy into the buffers serves all.
+ */
+#include "nicemu/engine/dma.h"
+#include "nicemu/engine/host.h"
+#include "nicemu/strat/meet_board.h"
+
+enum {
+	TELL = 4, /* parts that are acknowledged together */
+};
+
+/* G3, G4: does what was copied just now count?  Its owner changes `life` before it does anything else with the memory. */
+static bool was_here(const struct nic_member *m)
+{
+	atomic_thread_fence(memory_order_acquire);
+	return nic_board_is_here(m);
+}
+
+/* It is taken to its end, but what comes of it is no good; the first reason is the true one. */
+static void spoil(struct nic_cast *cast, uint32_t why)
+{
+	cast->why = cast->bad ? cast->why : why;
+	cast->bad = true;
+}
+
+/* The header of the part that is there. */
+static bool check(struct nic_cast *cast, uint32_t total, uint32_t offset)
+{
+	if (cast->at == 0) {
+		cast->total = total <= NIC_BCAST_MAX ? total : 0;
+		if (cast->total != cast->len)
+			spoil(cast, NIC_WHY_LENGTH);
+	}
+	if (total != cast->total || offset != cast->at)
+		spoil(cast, NIC_WHY_DATA);
+	return !cast->bad;
+}
+
+/* The root need not look before its places are used up; but it must be told in time, and of the last. */
+static void acknowledge(struct nic *nic, struct nic_group *g, uint32_t place, struct nic_member *m)
+{
+	m->told = m->parts;
+	nic_store_release(&g->board->taken[place], m->parts); /* G3 */
+	atomic_signal_fence(memory_order_seq_cst);            /* B1, as in wake_all */
+	nic_board_wake(nic, m->slot);
+}
+
+/* Is that part the address of data that this process wants to copy itself?  If it does not, the part is a lie. */
+static bool is_direct(const struct nic_group *g, const struct nic_member *m, uint32_t buffer)
+{
+	return nic_unlikely(buffer == NIC_BOARD_DIRECT) && g->wanted == m->current + 1;
+}
+
+/* Copies the whole broadcast from the root's memory; 0, or NIC_WHY_* of the failure. */
+static uint32_t pull(struct nic *nic, const struct nic_member *m, const struct nic_board_part *p, uint64_t bus, uint32_t total)
+{
+#ifdef NIC_ELSEWHERE
+	(void)nic, (void)m, (void)p, (void)bus, (void)total;
+	return NIC_WHY_DATA; /* nobody wants it */
+#else
+	struct nic_link *link = nic->link[m->slot & (NIC_MAX_SLOTS - 1)];
+	struct iovec to = { nic_host(bus), total };
+	enum nic_dma r = NIC_DMA_GONE;
+	uint64_t from;
+
+	memcpy(&from, p->data, sizeof(from));
+	if (link)
+		r = nic_dma_read(nic, link, &to, 1, from, total);
+	nic_count(nic, broadcasts_direct, r == NIC_DMA_OK);
+	if (r == NIC_DMA_OK || r == NIC_DMA_GONE)
+		return r == NIC_DMA_OK ? 0 : NIC_WHY_DIED + m->slot;
+	nic->groups->direct = false; /* memory that cannot be read so: not again */
+	return NIC_WHY_DATA;
+#endif
+}
+
+/* The next part of that broadcast, if it is there. */
+static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
+{
+	const union qnix_region *region = &nic->slot->qnix.vni.recv_region[NIC_CALL_FIRST + call];
+	struct nic_member *m = &g->member[cast->place];
+	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
+	uint32_t buffer, size, left, len, why;
+	bool direct;
+
+	if (nic_load_acquire(&p->seq) != m->parts + 1) /* G2 */
+		return false;
+	if (nic_unlikely(!check(cast, p->total, p->offset)))
+		nic_count(nic, bad_packets, 1);
+	buffer = p->buffer;
+	direct = is_direct(g, m, buffer);
+	size = direct ? cast->total : nic_board_part_size(cast->total);
+	left = cast->total - cast->at;
+	len = left < size ? left : size;
+	if (direct && !cast->bad && (why = pull(nic, m, p, region->descriptor[0], cast->total)) != 0)
+		spoil(cast, why);
+	else if (!direct && nic_likely(!cast->bad))
+		nic_host_write(nic, region->descriptor[0] + cast->at,
+		               len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, buffer - 1) + nic_board_start(m->parts, cast->total), len);
+	if (nic_unlikely(!was_here(m)))
+		spoil(cast, NIC_WHY_LEFT);
+	cast->at += len;
+	m->parts++;
+	return true;
+}
+
+/* As many parts as are there; true: it is over. */
+static bool take_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
+{
+	struct nic_cast *cast = &nic->groups->recv[call];
+	struct nic_member *m = &g->member[cast->place];
+	bool through = false;
+
+	if (cast->seq != m->current + 1) /* another comes first */
+		return false;
+	while (!through && take(nic, g, call, cast)) {
+		through = cast->at == cast->total;
+		if (m->parts - m->told >= TELL)
+			acknowledge(nic, g, cast->place, m);
+		++*n;
+	}
+	if (!through)
+		return false;
+	if (m->parts != m->told)
+		acknowledge(nic, g, cast->place, m);
+	m->current++;
+	nic_count(nic, broadcasts, 1);
+	nic_doorbell(nic, true, NIC_CALL_FIRST + call, cast->doorbell, cast->bad ? QNIX_FAILED : QNIX_DONE,
+	             cast->bad ? cast->why : cast->len);
+	return true;
+}
+
+static void fail_recv(struct nic *nic, const struct nic_group *g, uint32_t call)
+{
+	nic_doorbell(nic, true, NIC_CALL_FIRST + call, nic->groups->recv[call].doorbell, QNIX_FAILED, nic_group_why(g));
+}
+
+void nic_board_recv(struct nic *nic, struct nic_group *g, uint32_t context, uint32_t place)
+{
+	const struct qnix_context *c = &nic->slot->qnix.vni.recv[context % QNIX_CONTEXTS];
+	uint32_t call = (context - NIC_CALL_FIRST) % NIC_CALLS, left = nic_board_looks(nic);
+	struct nic_cast *cast = &nic->groups->recv[call];
+	struct nic_member *m = &g->member[place];
+	int n = 0;
+
+	g->lead = (uint16_t)place;
+	*cast = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .place = (uint16_t)place, .len = c->len,
+		.seq = ++m->bcasts, .at = m->ahead, .total = m->ahead ? c->len : 0 };
+	m->ahead = 0;
+	while (left--)
+		if (take_all(nic, g, call, &n))
+			return;
+	if (nic_unlikely(g->member[place].left)) { /* it will not come */
+		fail_recv(nic, g, call);
+		return;
+	}
+	g->recvs |= 1u << call;
+	nic_group_busy(nic, g);
+}
+
+static bool has_next(const struct nic_member *m)
+{
+	return nic_load_acquire(&m->board->part[m->parts & NIC_BOARD_MASK].seq) == m->parts + 1; /* G2 */
+}
+
+/* Did that member lead the last barrier?  It may have thought otherwise. */
+static bool has_led(const struct nic_group *g, uint32_t place)
+{
+	return (int32_t)(nic_load_relaxed(&g->member[place].board->barrier) - nic_board_word(g, NIC_BOARD_GONE)) >= 0; /* how long to look, no more */
+}
+
+/* The root that led the barrier left it before the others: it is at its broadcast now, even where processes take turns. */
+static uint32_t looks_at(const struct nic *nic, const struct nic_group *g, uint32_t place)
+{
+	return nic_unlikely(g->leader == place && g->lead == NIC_PLACE_ANY) && has_led(g, place) ? NIC_BOARD_LOOKS : nic_board_looks(nic);
+}
+
+static bool wait_next(const struct nic_member *m, uint32_t left)
+{
+	while (!has_next(m))
+		if (--left == 0)
+			return false;
+	return true;
+}
+
+/*
+ * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line, for which the
+ * address must come from the guess alone: the compiler must not find out that it is what that line says.  And its lines are asked
+ * for all at once.
+ */
+static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
+                                uint32_t total, uint32_t len)
+{
+	uint32_t *guess = &g->buffer[m->parts & NIC_BOARD_MASK], buffer = *guess;
+	const uint8_t *data;
+
+	if (len <= NIC_BOARD_BRIEF)
+		return p->data;
+	__asm__("" : "+r"(buffer));
+	data = nic_buffer(nic, buffer - 1) + nic_board_start(m->parts, total);
+	if (nic_unlikely(*guess != p->buffer)) {
+		*guess = p->buffer;
+		data = nic_buffer(nic, *guess - 1) + nic_board_start(m->parts, total);
+	}
+	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
+		__builtin_prefetch(data + i);
+	return data;
+}
+
+/* The next part, as `take` would take it; what is not as it should be is left to that. */
+static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t total, uint32_t at, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
+
+	if (nic_unlikely(!wait_next(m, looks_at(nic, g, place)) || p->total != total || p->offset != at))
+		return false;
+	nic_host_write(nic, bus + at, part_data(nic, g, m, p, total, len), len);
+	if (nic_unlikely(!was_here(m)))
+		return false;
+	m->parts++;
+	return true;
+}
+
+/* All parts of one that nothing comes before; `ahead` says how far that went. */
+static inline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	uint32_t at = 0, n;
+
+	do {
+		n = len - at < nic_board_part_size(len) ? len - at : nic_board_part_size(len);
+		if (nic_unlikely(!take_now(nic, g, place, bus, len, at, n))) {
+			m->ahead = at;
+			return false;
+		}
+		at += n;
+		if (m->parts - m->told >= TELL || at == len)
+			acknowledge(nic, g, place, m);
+	} while (at < len);
+	return true;
+}
+
+/* The one part that has the address only. */
+static bool take_direct(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
+
+	if (p->total != len || p->offset != 0 || pull(nic, m, p, bus, len) || !was_here(m))
+		return false;
+	m->parts++;
+	acknowledge(nic, g, place, m);
+	return true;
+}
+
+/* May this process copy a broadcast of that length from the root's memory? */
+static bool may_pull(const struct nic *nic, const struct nic_group *g, const struct nic_member *m, uint32_t len)
+{
+	const struct nic_link *link;
+
+	if (nic_likely(len < NIC_BOARD_DIRECT_MIN || g->size != 2))
+		return false;
+	link = nic->link[m->slot & (NIC_MAX_SLOTS - 1)];
+	return nic->groups->direct && link && link->cma && nic_board_looks(nic) > 1;
+}
+
+static struct nic_pace *pace_of(struct nic_group *g, uint32_t len)
+{
+	uint32_t i = len <= 24 << 10 ? 0 : len <= 48 << 10 ? 1 : len <= 96 << 10 ? 2 : 3;
+
+	_Static_assert(NIC_PACES == 4, "one for each");
+	return &g->pace[i];
+}
+
+/* The root is told which way this process wants it.  It may come the other way all the same. */
+static void want(struct nic_group *g, const struct nic_member *m, uint32_t way)
+{
+	uint32_t number = m->current + 1;
+
+	g->wanted = way == NIC_BOARD_WANTS_DIRECT ? number : 0;
+	nic_store_release(&g->board->wants, number * NIC_BOARD_WANTS + way); /* G4: behind `life` */
+}
+
+/* Its process may compute from now on, and the root is not to wait for that.  If it has just found that it was wanted, it does. */
+static void want_no_more(struct nic_group *g)
+{
+	nic_store_relaxed(&g->board->wants, 0); /* a hint */
+}
+
+/* A long one from the only other member.  The time counts from when the root has begun: how late it is says nothing of the way. */
+static nic_noinline bool recv_either(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+	struct nic_pace *pace = pace_of(g, len);
+	uint64_t start;
+	bool direct;
+
+	want(g, m, has_next(m) ? 0 : pace->way); /* a root that is ahead does not wait */
+	if (!wait_next(m, looks_at(nic, g, place))) {
+		want_no_more(g);
+		return false;
+	}
+	start = nic_pace_clock();
+	direct = is_direct(g, m, m->board->part[m->parts & NIC_BOARD_MASK].buffer);
+	if (!(direct ? take_direct : take_parts)(nic, g, place, bus, len))
+		return false;
+	nic_pace_took(pace, direct, nic_pace_clock() - start);
+	return true;
+}
+
+/* One that nothing comes before.  If it does not come as a whole, `recv` goes on where this has stopped. */
+bool nic_board_recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+
+	if (nic_unlikely(m->current != m->bcasts))
+		return false;
+	if (!(may_pull(nic, g, m, len) ? recv_either : take_parts)(nic, g, place, bus, len))
+		return false;
+	m->current = ++m->bcasts;
+	g->lead = (uint16_t)place;
+	nic_count(nic, broadcasts, 1);
+	return true;
+}
+
+/* ---- passes, and ends ---------------------------------------------------------------------------------------------------------- */
+
+int nic_board_recv_run(struct nic *nic, struct nic_group *g)
+{
+	int n = 0;
+
+	for (uint32_t left = g->recvs; left; left &= left - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(left);
+
+		if (take_all(nic, g, call, &n))
+			g->recvs &= ~(1u << call);
+	}
+	return n;
+}
+
+/* A receive whose next part is there. */
+static bool has_part(const struct nic_group *g, const struct nic_cast *cast)
+{
+	const struct nic_member *m = &g->member[cast->place];
+
+	return cast->seq == m->current + 1 && has_next(m);
+}
+
+bool nic_board_recv_moves(const struct nic *nic, const struct nic_group *g)
+{
+	for (uint32_t left = g->recvs; left; left &= left - 1)
+		if (has_part(g, &nic->groups->recv[__builtin_ctz(left)]))
+			return true;
+	return false;
+}
+
+void nic_board_recv_fail(struct nic *nic, struct nic_group *g, uint32_t place)
+{
+	for (uint32_t left = g->recvs; left; left &= left - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(left);
+
+		if (place != NIC_PLACE_ANY && nic->groups->recv[call].place != place)
+			continue;
+		fail_recv(nic, g, call);
+		g->recvs &= ~(1u << call);
+	}
+}

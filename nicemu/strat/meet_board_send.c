@@ -1,0 +1,353 @@
+/* HOT. SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Broadcasts of this process: parts on its board, or, in a group of two, the address that the other one copies from.
+ */
+#include "nicemu/engine/host.h"
+#include "nicemu/strat/meet_board.h"
+
+enum {
+	FEW = 4,               /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
+	FEW_MAX = 16 << 10,
+	SOME = NIC_BOARD_BUFFERS - NIC_BOARD_HOT,
+	SOME_MAX = 64 << 10,
+	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
+	WANTS_LOOKS = NIC_BOARD_LOOKS / 4,   /* for one that did so the last time */
+};
+_Static_assert(NIC_BOARD_SHORT_MAX / NIC_BOARD_PART_SHORT <= FEW && FEW_MAX / NIC_BOARD_PART_LONG <= FEW && SOME_MAX / NIC_BOARD_PART_LONG <= SOME,
+               "no broadcast waits for buffers of its own");
+
+/* How many of this member's parts that one has read; a number that cannot be is none. */
+static uint32_t has_read(const struct nic_group *g, const struct nic_member *m)
+{
+	uint32_t n = nic_load_acquire(&m->board->taken[g->place]); /* G3 */
+
+	if (nic_unlikely(m->left || !nic_board_is_here(m)))
+		return g->put;
+	return g->put - n <= g->put - g->read ? n : g->read;
+}
+
+static uint32_t read_by_all(const struct nic_group *g)
+{
+	uint32_t n = g->put;
+
+	for (uint32_t i = 0; i < g->size && n != g->read; i++)
+		if (i != g->place) {
+			uint32_t one = has_read(g, &g->member[i]);
+
+			n = g->put - one > g->put - n ? one : n;
+		}
+	return n;
+}
+
+/* For so many more parts. */
+static bool has_places(struct nic_group *g, uint32_t n)
+{
+	if (nic_likely(g->put + n - g->read <= NIC_BOARD_PLACES))
+		return true;
+	g->read = read_by_all(g);
+	return g->put + n - g->read <= NIC_BOARD_PLACES;
+}
+
+/* Which buffer is that of the part that comes after so many: of its place, or one of `turns` that take turns. */
+static uint32_t buffer_of(uint32_t turns, uint32_t before, uint32_t total)
+{
+	if (total <= NIC_BOARD_SMALL)
+		return NIC_BOARD_PLACES;
+	return turns == NIC_BOARD_PLACES ? before & NIC_BOARD_MASK : NIC_BOARD_HOT + (before & (turns - 1));
+}
+
+/* Has everybody read, by that number, what was put there last?  The parts of the shared one go with the places. */
+static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
+{
+	return buffer == NIC_BOARD_PLACES || g->used[buffer] - read - 1 >= g->put - read;
+}
+
+/* Are the buffers of a whole broadcast read, when so many take turns? */
+static bool are_read(const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
+{
+	for (uint32_t i = 0; i * nic_board_part_size(total) < total; i++)
+		if (!is_read(g, buffer_of(turns, g->put + i, total), read))
+			return false;
+	return true;
+}
+
+/*
+ * So many buffers take turns for a broadcast that begins now.  Where processes take turns, too, its root had better not wait for
+ * those that have not read the last ones.
+ */
+static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t read)
+{
+	uint32_t turns = total <= FEW_MAX ? FEW : total <= SOME_MAX ? SOME : NIC_BOARD_PLACES;
+
+	return nic_likely(nic_board_looks(nic) > 1) || are_read(g, turns, total, read) ? turns : NIC_BOARD_PLACES;
+}
+
+static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
+{
+	g->turns = turns_of(nic, g, total, g->read);
+	if (nic_likely(g->turns != NIC_BOARD_PLACES || g->read == g->put))
+		return;
+	g->read = read_by_all(g);
+	g->turns = turns_of(nic, g, total, g->read);
+}
+
+/* May that buffer be written?  False: not now. */
+static bool has_buffer(struct nic *nic, struct nic_group *g, uint32_t i)
+{
+	uint32_t taken;
+
+	if (nic_unlikely(!is_read(g, i, g->read))) {
+		g->read = read_by_all(g);
+		if (!is_read(g, i, g->read))
+			return false;
+	}
+	if (nic_likely(g->board->buffer[i]))
+		return true;
+	if (!nic_buffer_take(nic, &taken))
+		return false;
+	g->board->buffer[i] = taken + 1;
+	return true;
+}
+
+/*
+ * The next place, and what the next part of such a length would need of its buffer: receivers have read them some parts ago,
+ * and the root would have to get each line back before it can publish what it writes there.
+ */
+static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t len)
+{
+	uint32_t buffer;
+
+	nic_prefetch_write(&g->board->part[g->put & NIC_BOARD_MASK]);
+	if (len <= NIC_BOARD_BRIEF)
+		return;
+	buffer = g->board->buffer[buffer_of(g->turns, g->put, total)];
+	if (!buffer)
+		return;
+	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
+		nic_prefetch_write(nic_buffer(nic, buffer - 1) + nic_board_start(g->put, total) + i);
+}
+
+/*
+ * Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now.  The place comes last: those that look
+ * at it meanwhile take its line away, and nothing that is written later gets past it.
+ */
+static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t total, uint32_t offset, uint32_t len)
+{
+	struct nic_board_part *p = &g->board->part[g->put & NIC_BOARD_MASK];
+	uint32_t buffer = 0, i;
+
+	if (!has_places(g, 1))
+		return false;
+	if (len <= NIC_BOARD_BRIEF) {
+		nic_host_read(nic, p->data, bus + offset, len);
+	} else {
+		i = buffer_of(g->turns, g->put, total);
+		if (nic_unlikely(!has_buffer(nic, g, i)))
+			return false;
+		buffer = g->board->buffer[i];
+		g->used[i] = g->put + 1;
+		nic_host_read(nic, nic_buffer(nic, buffer - 1) + nic_board_start(g->put, total), bus + offset, len);
+	}
+	p->total = total;
+	p->offset = offset;
+	p->buffer = buffer;
+	nic_store_release(&p->seq, ++g->put); /* G2 */
+	prepare(nic, g, total, len);
+	return true;
+}
+
+static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
+{
+	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
+	uint32_t size = nic_board_part_size(cast->len), left = cast->len - cast->at, len = left < size ? left : size;
+
+	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
+		return false;
+	cast->at += len;
+	return true;
+}
+
+/* As many parts as there are places for; true: all are there. */
+static bool put_some(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast, int *n)
+{
+	bool through = false;
+
+	if (cast->at == 0)
+		begin(nic, g, cast->len);
+	while (!through && put_next(nic, g, call, cast)) {
+		through = cast->at == cast->len;
+		++*n;
+	}
+	if (*n)
+		nic_board_wake_all(nic, g);
+	return through;
+}
+
+/* The receiver has copied it, which is news. */
+static bool is_taken(const struct nic_group *g, int *n)
+{
+	bool taken = read_by_all(g) == g->put;
+
+	*n += taken;
+	return taken;
+}
+
+/* True: all that is needed of it is on the board, and the process may have its buffer back. */
+static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
+{
+	struct nic_cast *cast = &nic->groups->send[call];
+
+	if (cast->seq != g->sent + 1) /* another comes first */
+		return false;
+	if (!(cast->direct ? is_taken(g, n) : put_some(nic, g, call, cast, n)))
+		return false;
+	g->sent++;
+	nic_count(nic, broadcasts, 1);
+	nic_doorbell(nic, false, NIC_CALL_FIRST + call, cast->doorbell, QNIX_DONE, cast->len);
+	return true;
+}
+
+void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context)
+{
+	const struct qnix_context *c = &nic->slot->qnix.vni.send[context % QNIX_CONTEXTS];
+	uint32_t call = (context - NIC_CALL_FIRST) % NIC_CALLS;
+	int n = 0;
+
+	g->lead = g->place;
+	nic->groups->send[call] = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .seq = ++g->bcasts, .len = c->len,
+		.direct = g->handed };
+	g->handed = false;
+	if (nic_likely(put_all(nic, g, call, &n)))
+		return;
+	g->sends |= 1u << call;
+	nic_group_busy(nic, g);
+}
+
+/* Places and buffers for all parts of it. */
+static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
+{
+	uint32_t n = (len + nic_board_part_size(len) - 1) / nic_board_part_size(len);
+
+	if (nic_unlikely(!has_places(g, n)))
+		return false;
+	for (uint32_t i = 0; len > NIC_BOARD_BRIEF && i < n; i++)
+		if (nic_unlikely(!has_buffer(nic, g, buffer_of(g->turns, g->put + i, len))))
+			return false;
+	return true;
+}
+
+static bool sent_now(struct nic *nic, struct nic_group *g)
+{
+	g->bcasts = ++g->sent;
+	g->lead = g->place;
+	nic_count(nic, broadcasts, 1);
+	return true;
+}
+
+/*
+ * Does the receiver wait for the next one, to copy it itself?  A root that comes first gives a moment to one that wanted one so
+ * before.
+ */
+static bool is_wanted(const struct nic *nic, struct nic_group *g)
+{
+	const struct nic_member *m = &g->member[!g->place];
+	uint32_t next = (g->bcasts + 1) * NIC_BOARD_WANTS + NIC_BOARD_WANTS_DIRECT, left = WANTS_LOOKS, wants;
+
+	if (g->size != 2 || nic_board_looks(nic) == 1 || !has_places(g, 1))
+		return false;
+	do
+		wants = nic_load_acquire(&m->board->wants); /* G4: is_here looks behind this */
+	while ((wants & NIC_BOARD_WANTS_DIRECT) && wants != next && --left);
+	return wants == next && nic_board_is_here(m);
+}
+
+/* The address instead of the data.  True: the receiver has copied all. */
+static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
+	struct nic_board_part *p = &g->board->part[g->put & NIC_BOARD_MASK];
+	uint32_t left = DIRECT_LOOKS;
+
+	memcpy(p->data, &bus, sizeof(bus));
+	p->total = len;
+	p->offset = 0;
+	p->buffer = NIC_BOARD_DIRECT;
+	nic_store_release(&p->seq, ++g->put); /* G2 */
+	nic_board_wake_all(nic, g);
+	while (has_read(g, &g->member[!g->place]) != g->put)
+		if (!--left)
+			return false;
+	g->read = g->put;
+	return true;
+}
+
+/* One that nothing comes before, and that there is room for. */
+bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
+	uint32_t at = 0, n;
+
+	if (nic_unlikely(g->sent != g->bcasts))
+		return false;
+	if (len >= NIC_BOARD_DIRECT_MIN && is_wanted(nic, g)) {
+		g->handed = !hand(nic, g, bus, len);
+		return !g->handed && sent_now(nic, g);
+	}
+	begin(nic, g, len);
+	if (nic_unlikely(len > NIC_BOARD_PART_SHORT && !has_room(nic, g, len)))
+		return false;
+	do {
+		n = len - at < nic_board_part_size(len) ? len - at : nic_board_part_size(len);
+		if (nic_unlikely(!put(nic, g, bus, len, at, n))) /* not of several: there is room */
+			return false;
+		at += n;
+	} while (at < len);
+	nic_board_wake_all(nic, g);
+	return sent_now(nic, g);
+}
+
+/* ---- passes, and ends ---------------------------------------------------------------------------------------------------------- */
+
+int nic_board_send_run(struct nic *nic, struct nic_group *g)
+{
+	int n = 0;
+
+	for (uint32_t left = g->sends; left; left &= left - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(left);
+
+		if (put_all(nic, g, call, &n))
+			g->sends &= ~(1u << call);
+	}
+	return n;
+}
+
+bool nic_board_unread(const struct nic_group *g)
+{
+	return read_by_all(g) != g->put;
+}
+
+/* For the next part of the broadcast whose turn it is, when it is seen what has been read. */
+bool nic_board_send_moves(const struct nic *nic, const struct nic_group *g)
+{
+	uint32_t read = read_by_all(g);
+
+	for (uint32_t left = g->sends; left; left &= left - 1) {
+		const struct nic_cast *cast = &nic->groups->send[__builtin_ctz(left)];
+
+		if (cast->seq == g->sent + 1 && cast->direct)
+			return read == g->put;
+		if (cast->seq == g->sent + 1)
+			return g->put - read < NIC_BOARD_PLACES &&
+			       is_read(g, buffer_of(cast->at ? g->turns : turns_of(nic, g, cast->len, read), g->put, cast->len), read);
+	}
+	return false;
+}
+
+void nic_board_send_fail(struct nic *nic, struct nic_group *g)
+{
+	for (; g->sends; g->sends &= g->sends - 1) {
+		uint32_t call = (uint32_t)__builtin_ctz(g->sends);
+
+		if (nic->groups->send[call].direct) /* what is copied from its memory from now on does not count */
+			nic_board_is_over(g);
+		nic_doorbell(nic, false, NIC_CALL_FIRST + call, nic->groups->send[call].doorbell, QNIX_FAILED, nic_group_why(g));
+	}
+}

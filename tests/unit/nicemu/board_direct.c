@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Broadcasts in a group of two that the receiver copies from the root's memory (strat/meet_board_recv.c): which way is the faster one
+ * (engine/pace.h), what is said and waited for, and roots that leave, close, die, or lie meanwhile.  Slot 0 is the root.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/unit/nicemu/members.h"
+
+enum { LONG = 50000 };
+
+/* So many times the way that it names, at those costs; how often it named way 1. */
+static int go(struct nic_pace *p, int times, uint64_t zero, uint64_t one)
+{
+	int ones = 0;
+
+	for (int k = 0; k < times; k++) {
+		ones += p->way;
+		nic_pace_took(p, p->way, p->way ? one : zero);
+	}
+	return ones;
+}
+
+static void pace_finds_the_faster(void)
+{
+	struct nic_pace p = { 0 };
+	int ones;
+
+	CHECK_EQ(go(&p, 2 * NIC_PACE_FIRST_TRY, 1000, 900), NIC_PACE_FIRST_TRY); /* both are tried */
+	CHECK_EQ(go(&p, NIC_PACE_SOON, 1000, 900), NIC_PACE_SOON);
+	CHECK_EQ(go(&p, NIC_PACE_TRY, 1000, 900), 0);
+	nic_pace_took(&p, 1, 1000000); /* somebody else ran */
+	go(&p, 2 * NIC_PACE_MOST, 1000, 900);
+	CHECK(go(&p, 5000, 1000, 900) >= 4950);
+	go(&p, 20, 1000, 3000); /* that way becomes slower */
+	ones = go(&p, 5000, 1000, 3000);
+	CHECK(ones >= 5 && ones <= 50);
+	go(&p, NIC_PACE_MOST + 2 * NIC_PACE_TRY, 1000, 500); /* and faster than ever, which a trial shows */
+	CHECK(go(&p, 200, 1000, 500) > 150);
+	for (int k = 0; k < 100; k++) { /* it is not possible to go it: it stays the one to go */
+		CHECK_EQ(p.way, 1);
+		nic_pace_took(&p, 0, 1000);
+	}
+	nic_pace_took(&p, 1, 0);
+	CHECK(p.cost[1] > 0); /* known */
+	nic_pace_took(&p, 0, UINT64_MAX);
+	CHECK(p.cost[0] > 1000 && p.cost[0] < 2000);
+}
+
+/* What is over in its call takes no operation, but there must be one that has had memory before. */
+static void operations_are_used(void)
+{
+	uint32_t sent[8], received[8];
+
+	join(19, 2);
+	for (int k = 0; k < 8; k++)
+		received[k] = bcast(1, 0, ROOM);
+	for (int k = 0; k < 8; k++)
+		sent[k] = bcast(0, 0, ROOM);
+	for (int k = 0; k < 8; k++) {
+		CHECK_EQ(over(0, sent[k], NULL), NIC_OK);
+		CHECK_EQ(over(1, received[k], NULL), NIC_OK);
+	}
+	leave(2);
+}
+
+static bool can_pull(void)
+{
+	return n[1]->link[slot[0]]->cma;
+}
+
+/* From now on slot 1 finds that way the faster one. */
+static void prefer(bool direct)
+{
+	struct nic_group *g = &n[1]->groups->group[group[1]];
+
+	n[1]->groups->direct = true;
+	for (int i = 0; i < NIC_PACES; i++)
+		g->pace[i] = (struct nic_pace){ .cost = { direct ? 2 : 1, direct ? 1 : 2 }, .way = direct, .period = NIC_PACE_MOST };
+}
+
+static bool is_in(int i, int value, uint32_t len)
+{
+	for (uint32_t k = 0; k < len; k++)
+		if (data[i][k] != (uint8_t)value)
+			return false;
+	return data[i][len] == GUARD;
+}
+
+/* Slot 1 wants the next broadcast of slot 0 from its memory, and has no more than this moment looked away. */
+static void want(void)
+{
+	uint32_t number = n[1]->groups->group[group[1]].member[0].current + 1;
+
+	CHECK_EQ(nic_load_relaxed(&board_of(1)->wants), 0); /* who looks away takes it back: the root is not to wait */
+	CHECK_EQ(n[1]->groups->group[group[1]].wanted, number);
+	nic_store_release(&board_of(1)->wants, number * NIC_BOARD_WANTS + NIC_BOARD_WANTS_DIRECT);
+}
+
+/* Slot 1 waits for a broadcast of slot 0, who finds that it is wanted from its memory. */
+static void hand_over(uint32_t len, uint32_t room, uint32_t *sent, uint32_t *received)
+{
+	uint32_t at = n[0]->groups->group[group[0]].put;
+
+	prefer(true);
+	memset(data[1], GUARD, sizeof(data[1]));
+	*received = bcast(1, 0, room);
+	CHECK(*received != NIC_OP_OVER);
+	want();
+	*sent = bcast(0, 0, len);
+	CHECK(*sent != NIC_OP_OVER);
+	CHECK_EQ(board_of(0)->part[at % NIC_BOARD_PLACES].buffer, NIC_BOARD_DIRECT);
+	CHECK_EQ(data[1][0], GUARD);
+}
+
+#define JOIN_TWO(name)                                            \
+	do {                                                      \
+		join(name, 2);                                    \
+		if (!can_pull()) {                                \
+			leave(2);                                 \
+			SKIP("no cross-memory attach here");      \
+		}                                                 \
+	} while (0)
+
+static void straight_from_memory(void)
+{
+	static const uint32_t lengths[] = { 12 << 10, 16 << 10, LONG, 64 << 10, 100000, ROOM - 1 };
+	uint32_t sent, received;
+
+	JOIN_TWO(20);
+	for (uint32_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+		uint64_t before = count(1, NIC_C_broadcasts_direct);
+
+		memset(data[0], (int)k, sizeof(data[0]));
+		hand_over(lengths[k], lengths[k], &sent, &received);
+		nic_poll(n[0]);
+		CHECK_EQ(nic_op_test(n[0], sent, NULL), NIC_NOT_DONE); /* the memory is not the process's yet */
+		nic_poll(n[1]);
+		CHECK(nic_poll(n[0]) > 0); /* that it is over is something: nobody goes to sleep over it */
+		CHECK_EQ(nic_op_test(n[0], sent, NULL), NIC_OK);
+		CHECK_EQ(over(1, received, NULL), NIC_OK);
+		CHECK(is_in(1, (int)k, lengths[k]));
+		CHECK_EQ(count(1, NIC_C_broadcasts_direct), before + 1);
+	}
+	for (int k = 0; k < 3; k++) { /* what comes next comes as ever */
+		memset(data[0], 77 + k, sizeof(data[0]));
+		memset(data[1], GUARD, sizeof(data[1]));
+		CHECK_EQ(bcast(0, 0, 20000), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, 20000), NIC_OP_OVER);
+		CHECK(is_in(1, 77 + k, 20000));
+	}
+	leave(2);
+}
+
+/* Who is there first, who prefers buffers, short ones, and groups of three: by way of the board. */
+static void by_way_of_the_board(void)
+{
+	uint64_t before;
+	uint32_t op[MANY];
+
+	JOIN_TWO(21);
+	before = count(1, NIC_C_broadcasts_direct);
+	prefer(true);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER); /* nobody waits for it yet */
+	CHECK_EQ(bcast(1, 0, LONG), NIC_OP_OVER);
+	op[1] = bcast(1, 0, 8 << 10);
+	CHECK_EQ(nic_load_relaxed(&board_of(1)->wants), NIC_BOARD_WANTS); /* of the first: short ones are not asked for */
+	CHECK_EQ(bcast(0, 0, 8 << 10), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	prefer(false);
+	op[1] = bcast(1, 0, LONG);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	n[1]->groups->direct = false;
+	prefer(true);
+	op[1] = bcast(1, 0, LONG);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	n[1]->groups->direct = true;
+	leave(2);
+	join(22, MANY);
+	for (int i = 1; i < MANY; i++)
+		op[i] = bcast(i, 0, LONG);
+	CHECK_EQ(bcast(0, 0, LONG), NIC_OP_OVER);
+	for (int i = 1; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	CHECK_EQ(count(1, NIC_C_broadcasts_direct), before);
+	leave(MANY);
+}
+
+/* Broadcasts that were started behind one that is copied from memory wait for it. */
+static void in_order_behind_it(void)
+{
+	uint32_t sent[3], received[3];
+
+	JOIN_TWO(23);
+	memset(data[0], 3, sizeof(data[0]));
+	hand_over(LONG, LONG, &sent[0], &received[0]);
+	for (int k = 1; k < 3; k++) {
+		sent[k] = bcast(0, 0, k == 1 ? LONG : 100);
+		CHECK(sent[k] != NIC_OP_OVER);
+		received[k] = bcast(1, 0, k == 1 ? LONG : 100);
+	}
+	for (int k = 0; k < 3; k++) {
+		CHECK_EQ(over(1, received[k], NULL), NIC_OK);
+		CHECK_EQ(over(0, sent[k], NULL), NIC_OK);
+	}
+	CHECK(is_in(1, 3, LONG));
+	leave(2);
+}
+
+/* It wanted another length: it is told, nothing is written, and the root and the next broadcast are none the worse. */
+static void another_length_of_it(void)
+{
+	uint32_t sent, received;
+
+	JOIN_TWO(24);
+	for (int k = 0; k < 2; k++) {
+		hand_over(k ? LONG : LONG / 2, k ? LONG / 2 : LONG, &sent, &received);
+		CHECK_EQ(over(1, received, NULL), NIC_STATE);
+		CHECK_EQ(over(0, sent, NULL), NIC_OK);
+		CHECK_EQ(data[1][0], GUARD);
+		CHECK_EQ(data[1][k ? LONG / 2 : LONG], GUARD);
+		CHECK_EQ(bcast(0, 0, 5), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, 5), NIC_OP_OVER);
+	}
+	leave(2);
+}
+
+/* The receiver leaves instead: nobody waits for what it has not read. */
+static void left_instead(void)
+{
+	uint32_t sent, received;
+
+	JOIN_TWO(25);
+	hand_over(LONG, LONG, &sent, &received);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	CHECK_EQ(over(0, sent, NULL), NIC_OK);
+	CHECK_EQ(data[1][0], GUARD);
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	poll_all();
+}
+
+/* The root leaves: its memory is its own again, and the receive fails. */
+static void root_has_left(void)
+{
+	uint32_t sent, received;
+
+	JOIN_TWO(26);
+	hand_over(LONG, LONG, &sent, &received);
+	CHECK_EQ(nic_group_leave(n[0], group[0]), NIC_OK);
+	CHECK_EQ(nic_op_test(n[0], sent, NULL), NIC_STATE);
+	CHECK_EQ(over(1, received, NULL), NIC_STATE);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	poll_all();
+}
+
+/* The root closes its NIC, and does with its memory what it likes. */
+static void root_has_closed(void)
+{
+	uint32_t sent, received, value = 0;
+
+	JOIN_TWO(29);
+	memset(data[0], 3, sizeof(data[0]));
+	hand_over(LONG, LONG, &sent, &received);
+	nic_close(n[0]);
+	n[0] = NULL;
+	memset(data[0], 4, sizeof(data[0]));
+	CHECK_EQ(over(1, received, &value), NIC_STATE);
+	CHECK_EQ(value, NIC_WHY_LEFT);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	for (uint32_t k = 0; k < 3 * NIC_WATCH_POLLS; k++) /* until the others have let the slot go */
+		nic_poll(n[1]), nic_poll(n[2]);
+	open_one(0);
+}
+
+/* What a root and the process that forked it tell each other. */
+static struct { _Atomic uint32_t slot, peer, wanted, sent; } *meeting;
+
+static void mortal_root(void)
+{
+	uint32_t op, at = 0, both[2];
+
+	open_one(0);
+	nic_store_release(&meeting->slot, slot[0] + 1); /* each of these pairs with the acquire in the other's loop */
+	while (!(both[1] = nic_load_acquire(&meeting->peer)))
+		;
+	both[0] = slot[0], both[1]--;
+	nic_group_join(n[0], &(struct nic_group_args){ .name = 30, .size = 2, .place = 0, .slot = both }, &op);
+	while (nic_op_test(n[0], op, &at) == NIC_NOT_DONE || !nic_load_acquire(&meeting->wanted))
+		nic_poll(n[0]);
+	nic_bcast(n[0], at, slot[0], data[0], LONG, &op);
+	nic_store_release(&meeting->sent, 1 + (op == NIC_OP_OVER));
+	for (;;)
+		pause();
+}
+
+/* The root dies with its address up: the receive fails, and says who it was. */
+static void root_has_died(void)
+{
+	uint32_t op = 0, value = 0, both[2];
+	pid_t child;
+
+	JOIN_TWO(31); /* is it possible? */
+	leave(2);
+	child = fork();
+	if (child == 0) {
+		alarm(60);
+		mortal_root();
+	}
+	while (!(both[0] = nic_load_acquire(&meeting->slot)))
+		sched_yield();
+	both[0]--, both[1] = slot[1];
+	nic_store_release(&meeting->peer, slot[1] + 1);
+	CHECK_EQ(nic_group_join(n[1], &(struct nic_group_args){ .name = 30, .size = 2, .place = 1, .slot = both }, &op), NIC_OK);
+	while (nic_op_test(n[1], op, &group[1]) == NIC_NOT_DONE)
+		nic_poll(n[1]);
+	prefer(true);
+	CHECK_EQ(nic_bcast(n[1], group[1], both[0], data[1], LONG, &op), NIC_OK);
+	want();
+	nic_store_release(&meeting->wanted, 1);
+	while (!nic_load_acquire(&meeting->sent))
+		sched_yield();
+	CHECK_EQ(nic_load_relaxed(&meeting->sent), 1); /* it waits */
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	CHECK_EQ(over(1, op, &value), NIC_STATE);
+	CHECK_EQ(value, NIC_WHY_DIED + both[0]);
+	CHECK_EQ(nic_group_leave(n[1], group[1]), NIC_OK);
+	poll_all();
+}
+
+enum lie { TRUTH, NONE, UNASKED, SHIFTED, LONGER, LIES };
+
+/* What slot 0 puts on its board as its first part. */
+static void put_up(enum lie lie)
+{
+	struct nic_board_part *p = &board_of(0)->part[0];
+	uint64_t from = lie == NONE ? 4096 : (uintptr_t)data[0];
+
+	p->total = lie == LONGER ? 2 * LONG : LONG;
+	p->offset = lie == SHIFTED ? 8192 : 0;
+	p->buffer = NIC_BOARD_DIRECT;
+	memcpy(p->data, &from, sizeof(from));
+	nic_store_release(&p->seq, 1);
+}
+
+static _Atomic bool looking, enough;
+
+/* As soon as slot 1 says that it wants something. */
+static void *put_up_in_time(void *lie)
+{
+	atomic_store(&looking, true);
+	while (!nic_load_acquire(&board_of(1)->wants) && !atomic_load(&enough))
+		;
+	put_up(*(enum lie *)lie);
+	return NULL;
+}
+
+/* True: slot 1 took it in its call. */
+static bool tell(enum lie lie, bool in_time)
+{
+	uint64_t before = count(1, NIC_C_broadcasts_direct);
+	uint32_t received;
+	pthread_t thread;
+	int err;
+
+	join(27, 2);
+	prefer(lie != UNASKED);
+	memset(data[1], GUARD, sizeof(data[1]));
+	atomic_store(&looking, false);
+	atomic_store(&enough, false);
+	if (in_time)
+		pthread_create(&thread, NULL, put_up_in_time, &lie);
+	while (in_time && !atomic_load(&looking))
+		sched_yield();
+	received = bcast(1, 0, LONG);
+	atomic_store(&enough, true);
+	if (in_time)
+		pthread_join(thread, NULL);
+	else
+		put_up(lie);
+	CHECK(received != NIC_OP_OVER || (in_time && lie == TRUTH));
+	err = over(1, received, NULL);
+	CHECK_EQ(err, lie == TRUTH ? NIC_OK : lie == UNASKED ? NIC_NOT_DONE : NIC_STATE); /* of one in parts, the rest does not come */
+	CHECK_EQ(is_in(1, 5, LONG), lie == TRUTH);
+	CHECK_EQ(data[1][LONG], GUARD);
+	CHECK_EQ(count(1, NIC_C_broadcasts_direct), before + (lie == TRUTH));
+	CHECK_EQ(n[1]->groups->direct, lie != NONE); /* what cannot be read so is not wanted again */
+	leave(2);
+	if (err == NIC_NOT_DONE)
+		CHECK_EQ(over(1, received, NULL), NIC_STATE);
+	return received == NIC_OP_OVER;
+}
+
+/* An address that is none, one that nobody has asked for, a part that is not the first, and one of another length. */
+static void lies_about_memory(void)
+{
+	time_t since = time(NULL);
+
+	JOIN_TWO(32); /* is it possible? */
+	leave(2);
+	memset(data[0], 5, sizeof(data[0]));
+	for (enum lie lie = TRUTH; lie < LIES; lie++)
+		tell(lie, false);
+	while (!tell(TRUTH, true) && time(NULL) < since + 60) /* on a busy machine it is mostly late */
+		;
+	CHECK(time(NULL) < since + 60);
+	for (int k = 0; k < 30; k++)
+		for (enum lie lie = NONE; lie < LIES; lie++)
+			tell(lie, true);
+}
+
+/* Who waits until its data have been copied sleeps, and wakes for that. */
+static void no_sleep_over_a_copy(void)
+{
+	struct nic_wait wait = { .rest = NIC_REST_SPIN };
+	uint32_t sent, received;
+
+	JOIN_TWO(28);
+	hand_over(LONG, LONG, &sent, &received);
+	CHECK(!nic_wait_doze(n[1], &wait, 1000)); /* there is something to copy */
+	CHECK(nic_wait_doze(n[0], &wait, 1000));
+	nic_wait_rest(&wait);
+	nic_poll(n[1]);
+	CHECK(!nic_wait_doze(n[0], &wait, 1000));
+	CHECK_EQ(over(0, sent, NULL), NIC_OK);
+	CHECK_EQ(over(1, received, NULL), NIC_OK);
+	leave(2);
+}
+
+int main(void)
+{
+	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (meeting == MAP_FAILED)
+		return EXIT_FAILURE;
+	open_all();
+	CASE(pace_finds_the_faster);
+	CASE(operations_are_used);
+	CASE(straight_from_memory);
+	CASE(by_way_of_the_board);
+	CASE(in_order_behind_it);
+	CASE(another_length_of_it);
+	CASE(left_instead);
+	CASE(root_has_left);
+	CASE(root_has_closed);
+	CASE(root_has_died);
+	CASE(lies_about_memory);
+	CASE(no_sleep_over_a_copy);
+	close_all();
+	return check_done();
+}
