@@ -89,6 +89,7 @@ struct nic_cast {
 
 struct nic_groups {
 	uint32_t used;        /* entries ever used */
+	uint32_t claims;      /* opened for halves of broadcasts */
 	bool direct;          /* a receiver may copy a broadcast from the root's memory */
 	uint32_t nbusy;
 	uint16_t busy[NIC_GROUPS]; /* those that passes come to */

@@ -20,6 +20,9 @@
  * the root's memory.  Then the root may put it there as one part that has the address only, and waits until that is taken.  It is a
  * hint: nothing is ordered by it, and a root that sees another number, or nothing, goes the common way.  A receiver that stops
  * looking takes it back, so that roots do not wait for one that computes, but for one that has looked a moment ago.
+ *
+ * With it the receiver may open a claim (mem/claim.h) and say which (`claim`) and where the data are to go (`where`): the root, which
+ * has to wait in any case, then copies the second half while the receiver copies the first.
  */
 #ifndef NIC_MEM_BOARD_H
 #define NIC_MEM_BOARD_H
@@ -37,7 +40,7 @@ enum {
 	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share a buffer, behind those of the places: each place has its part of it */
 	NIC_BOARD_HOT = NIC_BOARD_PLACES + 1, /* from here on buffers take turns, and stay in the cache; those before are the places' */
 	NIC_BOARD_BUFFERS = NIC_BOARD_HOT + 8,
-	NIC_BOARD_DIRECT = UINT32_MAX, /* as a part's buffer: all of the broadcast is in the root's memory, at the address in `data` */
+	NIC_BOARD_DIRECT = UINT32_MAX, /* as a part's buffer: all of the broadcast is in the root's memory; see nic_board_direct */
 	NIC_BOARD_WANTS = 2,   /* `wants`: so many times the number of the root's broadcast, from 1 on, and: */
 	NIC_BOARD_WANTS_DIRECT = 1,
 	/* `barrier`: so many times the number of barriers that the member has come to, and: */
@@ -55,11 +58,19 @@ struct nic_board_part {
 	uint8_t data[NIC_BOARD_BRIEF];
 };
 
+/* What a part with NIC_BOARD_DIRECT has as its data. */
+struct nic_board_direct {
+	uint64_t addr; /* of the broadcast in the root's memory */
+	uint32_t own;  /* bytes of it that the receiver is to copy; the root copies what follows, if it gets the claim */
+};
+
 struct nic_board {
 	_Alignas(4096) _Atomic uint32_t life; /* of the Group Table entry; odd: in use */
 	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
 	struct nic_board_part part[NIC_BOARD_PLACES];
 	_Alignas(64) _Atomic uint32_t wants; /* with the first words of `taken`, which are looked at together */
+	_Atomic uint32_t claim; /* id of the second half's; 0: none */
+	_Atomic uint64_t where; /* the receiver's buffer */
 	_Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
 	_Alignas(64) uint32_t buffer[NIC_BOARD_BUFFERS]; /* + 1, of the pool; 0: not taken yet; own, read after death */
 };

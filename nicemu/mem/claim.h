@@ -37,6 +37,7 @@ struct nic_claim {
 
 struct nic_claims {
 	_Alignas(4096) struct nic_claim claim[NIC_CLAIMS]; /* that of id i is number i % NIC_CLAIMS */
+	struct nic_claim half; /* of a broadcast that the slot that is asked sends: its second half, by who wants it (mem/board.h) */
 	_Alignas(64) _Atomic uint32_t seen;                /* id of the last request that the slot that is asked has looked at */
 };
 _Static_assert(sizeof(struct nic_claims) == 4096, "a page, which can be made writable alone");

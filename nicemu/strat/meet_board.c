@@ -31,6 +31,7 @@ static int join(struct nic *nic, struct nic_group *g)
 		return NIC_RESOURCE;
 	nic_store_relaxed(&nic->slot->boards[i / 64], nic_load_relaxed(&nic->slot->boards[i / 64]) | (uint64_t)1 << (i % 64)); /* own; read after death */
 	nic_store_relaxed(&board->wants, 0);
+	nic_store_relaxed(&board->claim, 0);
 	nic_store_relaxed(&board->barrier, 0); /* these are published by the release of life */
 	for (uint32_t k = 0; k < NIC_BOARD_PLACES; k++)
 		nic_store_relaxed(&board->part[k].seq, 0);

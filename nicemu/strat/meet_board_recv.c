@@ -57,27 +57,34 @@ static bool is_direct(const struct nic_group *g, const struct nic_member *m, uin
 	return nic_unlikely(buffer == NIC_BOARD_DIRECT) && g->wanted == m->current + 1;
 }
 
-/* Copies the whole broadcast from the root's memory; 0, or NIC_WHY_* of the failure. */
-static uint32_t pull(struct nic *nic, const struct nic_member *m, const struct nic_board_part *p, uint64_t bus, uint32_t total)
+/* Copies so many bytes of it from the root's memory; 0, or NIC_WHY_* of the failure. */
+static uint32_t pull(struct nic *nic, const struct nic_member *m, uint64_t from, uint64_t bus, uint32_t len)
 {
 #ifdef NIC_ELSEWHERE
-	(void)nic, (void)m, (void)p, (void)bus, (void)total;
+	(void)nic, (void)m, (void)from, (void)bus, (void)len;
 	return NIC_WHY_DATA; /* nobody wants it */
 #else
 	struct nic_link *link = nic->link[m->slot & (NIC_MAX_SLOTS - 1)];
-	struct iovec to = { nic_host(bus), total };
-	enum nic_dma r = NIC_DMA_GONE;
-	uint64_t from;
+	struct iovec to = { nic_host(bus), len };
+	enum nic_dma r = link ? nic_dma_read(nic, link, &to, 1, from, len) : NIC_DMA_GONE;
 
-	memcpy(&from, p->data, sizeof(from));
-	if (link)
-		r = nic_dma_read(nic, link, &to, 1, from, total);
-	nic_count(nic, broadcasts_direct, r == NIC_DMA_OK);
 	if (r == NIC_DMA_OK || r == NIC_DMA_GONE)
 		return r == NIC_DMA_OK ? 0 : NIC_WHY_DIED + m->slot;
 	nic->groups->direct = false; /* memory that cannot be read so: not again */
 	return NIC_WHY_DATA;
 #endif
+}
+
+/* The whole. */
+static uint32_t pull_all(struct nic *nic, const struct nic_member *m, const struct nic_board_part *p, uint64_t bus, uint32_t len)
+{
+	struct nic_board_direct direct;
+	uint32_t why;
+
+	memcpy(&direct, p->data, sizeof(direct));
+	why = pull(nic, m, direct.addr, bus, len);
+	nic_count(nic, broadcasts_direct, !why);
+	return why;
 }
 
 /* The next part of that broadcast, if it is there. */
@@ -98,7 +105,7 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	size = direct ? cast->total : nic_board_part_size(cast->total);
 	left = cast->total - cast->at;
 	len = left < size ? left : size;
-	if (direct && !cast->bad && (why = pull(nic, m, p, region->descriptor[0], cast->total)) != 0)
+	if (direct && !cast->bad && (why = pull_all(nic, m, p, region->descriptor[0], cast->total)) != 0)
 		spoil(cast, why);
 	else if (!direct && nic_likely(!cast->bad))
 		nic_host_write(nic, region->descriptor[0] + cast->at,
@@ -247,15 +254,41 @@ static inline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t pla
 	return true;
 }
 
+/*
+ * Nobody but this process copies to the buffer from here on: what the root has not begun it will not begin, and what it has begun is
+ * waited for, the time of a copy.  True: the root has copied its half.
+ */
+static bool settle(struct nic *nic, struct nic_link *link)
+{
+	struct nic_claim *claim = &link->asked->half;
+	uint64_t word = nic_claim_look(claim), told = NIC_CLAIM_DONE | NIC_CLAIM_REFUSED;
+
+	if (!(word & NIC_CLAIM_PARTS))
+		word = nic_claim_close(claim);
+	if (!(word & NIC_CLAIM_PARTS))
+		return false;
+	while (!((word = nic_claim_look(claim)) & told) && nic_driver_alive(nic, link->peer, link->epoch)) /* R2 */
+		nic_dma_settle(nic, link, claim);
+	return word & NIC_CLAIM_DONE;
+}
+
 /* The one part that has the address only. */
 static bool take_direct(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
 {
 	struct nic_member *m = &g->member[place];
 	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
+	struct nic_board_direct direct;
 
-	if (p->total != len || p->offset != 0 || pull(nic, m, p, bus, len) || !was_here(m))
+	memcpy(&direct, p->data, sizeof(direct));
+	if (p->total != len || p->offset != 0 || direct.own > len || pull(nic, m, direct.addr, bus, direct.own))
+		return false;
+	if (direct.own < len && !settle(nic, nic->link[m->slot & (NIC_MAX_SLOTS - 1)]) &&
+	    pull(nic, m, direct.addr + direct.own, bus + direct.own, len - direct.own))
+		return false;
+	if (!was_here(m))
 		return false;
 	m->parts++;
+	nic_count(nic, broadcasts_direct, 1);
 	acknowledge(nic, g, place, m);
 	return true;
 }
@@ -279,19 +312,30 @@ static struct nic_pace *pace_of(struct nic_group *g, uint32_t len)
 	return &g->pace[i];
 }
 
-/* The root is told which way this process wants it.  It may come the other way all the same. */
-static void want(struct nic_group *g, const struct nic_member *m, uint32_t way)
+/*
+ * The root is told which way this process wants it.  It may come the other way all the same.  The claim is this process's only one:
+ * it settles it before it does anything else with the buffer.
+ */
+static void want(struct nic *nic, struct nic_group *g, const struct nic_member *m, uint32_t way, uint64_t bus)
 {
 	uint32_t number = m->current + 1;
 
 	g->wanted = way == NIC_BOARD_WANTS_DIRECT ? number : 0;
+	if (g->wanted) {
+		nic->groups->claims += nic->groups->claims == UINT32_MAX ? 2 : 1; /* none is 0 */
+		nic_claim_open(&nic->link[m->slot & (NIC_MAX_SLOTS - 1)]->asked->half, nic->groups->claims); /* R1 */
+		nic_store_relaxed(&g->board->claim, nic->groups->claims); /* these are published by the release of wants */
+		nic_store_relaxed(&g->board->where, bus);
+	}
 	nic_store_release(&g->board->wants, number * NIC_BOARD_WANTS + way); /* G4: behind `life` */
 }
 
 /* Its process may compute from now on, and the root is not to wait for that.  If it has just found that it was wanted, it does. */
-static void want_no_more(struct nic_group *g)
+static void want_no_more(struct nic *nic, struct nic_group *g, const struct nic_member *m)
 {
 	nic_store_relaxed(&g->board->wants, 0); /* a hint */
+	if (g->wanted)
+		settle(nic, nic->link[m->slot & (NIC_MAX_SLOTS - 1)]);
 }
 
 /* A long one from the only other member.  The time counts from when the root has begun: how late it is says nothing of the way. */
@@ -299,20 +343,20 @@ static nic_noinline bool recv_either(struct nic *nic, struct nic_group *g, uint3
 {
 	struct nic_member *m = &g->member[place];
 	struct nic_pace *pace = pace_of(g, len);
-	uint64_t start;
-	bool direct;
+	bool direct = false, good = false;
+	uint64_t start = 0;
 
-	want(g, m, has_next(m) ? 0 : pace->way); /* a root that is ahead does not wait */
-	if (!wait_next(m, looks_at(nic, g, place))) {
-		want_no_more(g);
-		return false;
+	want(nic, g, m, has_next(m) ? 0 : pace->way, bus); /* a root that is ahead does not wait */
+	if (wait_next(m, looks_at(nic, g, place))) {
+		start = nic_pace_clock();
+		direct = is_direct(g, m, m->board->part[m->parts & NIC_BOARD_MASK].buffer);
+		good = (direct ? take_direct : take_parts)(nic, g, place, bus, len);
 	}
-	start = nic_pace_clock();
-	direct = is_direct(g, m, m->board->part[m->parts & NIC_BOARD_MASK].buffer);
-	if (!(direct ? take_direct : take_parts)(nic, g, place, bus, len))
-		return false;
-	nic_pace_took(pace, direct, nic_pace_clock() - start);
-	return true;
+	if (good)
+		nic_pace_took(pace, direct, nic_pace_clock() - start);
+	else
+		want_no_more(nic, g, m);
+	return good;
 }
 
 /* One that nothing comes before.  If it does not come as a whole, `recv` goes on where this has stopped. */

@@ -2,6 +2,7 @@
 /*
  * Broadcasts of this process: parts on its board, or, in a group of two, the address that the other one copies from.
  */
+#include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
 
@@ -12,6 +13,8 @@ enum {
 	SOME_MAX = 64 << 10,
 	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
 	WANTS_LOOKS = NIC_BOARD_LOOKS / 4,   /* for one that did so the last time */
+	HALF_MIN = 32 << 10, /* bytes of a broadcast that both copy a half of */
+	PAGE = 4096,
 };
 _Static_assert(NIC_BOARD_SHORT_MAX / NIC_BOARD_PART_SHORT <= FEW && FEW_MAX / NIC_BOARD_PART_LONG <= FEW && SOME_MAX / NIC_BOARD_PART_LONG <= SOME,
                "no broadcast waits for buffers of its own");
@@ -261,18 +264,46 @@ static bool is_wanted(const struct nic *nic, struct nic_group *g)
 	return wants == next && nic_board_is_here(m);
 }
 
-/* The address instead of the data.  True: the receiver has copied all. */
+/* Where the second half begins: on a page of the receiver's, so that two copies never meet in one; `len`: there is none. */
+static uint32_t half_of(uint64_t where, uint32_t len)
+{
+	uint64_t at = ((where + len / 2 + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - where;
+
+	return len >= HALF_MIN && at < len ? (uint32_t)at : len;
+}
+
+/* This process's half of it, if the receiver has not taken that back meanwhile. */
+static void give(struct nic *nic, struct nic_link *link, uint32_t id, uint64_t from, uint64_t where, uint32_t len)
+{
+	struct nic_claim *claim = &link->asking->half;
+	struct iovec local = { nic_host(from), len };
+	bool good;
+
+	if (!nic_claim_take(claim, id, 0))
+		return;
+	good = nic_dma_write(nic, link, &local, 1, where, len) == NIC_DMA_OK;
+	nic_count(nic, bytes_helped, good ? len : 0);
+	nic_claim_tell(claim, good ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED); /* R2 */
+}
+
+/* The address instead of the data.  True: the receiver has all. */
 static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
 	struct nic_board_part *p = &g->board->part[g->put & NIC_BOARD_MASK];
-	uint32_t left = DIRECT_LOOKS;
+	const struct nic_member *m = &g->member[!g->place];
+	struct nic_link *link = nic->link[m->slot & (NIC_MAX_SLOTS - 1)];
+	uint32_t left = DIRECT_LOOKS, id = nic_load_relaxed(&m->board->claim); /* both are behind the acquire of `wants` */
+	uint64_t where = nic_load_relaxed(&m->board->where);
+	struct nic_board_direct direct = { bus, id && link && link->cma ? half_of(where, len) : len };
 
-	memcpy(p->data, &bus, sizeof(bus));
+	memcpy(p->data, &direct, sizeof(direct));
 	p->total = len;
 	p->offset = 0;
 	p->buffer = NIC_BOARD_DIRECT;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
 	nic_board_wake_all(nic, g);
+	if (direct.own < len)
+		give(nic, link, id, bus + direct.own, where + direct.own, len - direct.own);
 	while (has_read(g, &g->member[!g->place]) != g->put)
 		if (!--left)
 			return false;
