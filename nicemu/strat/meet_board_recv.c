@@ -267,8 +267,9 @@ static bool settle(struct nic *nic, struct nic_link *link)
 		word = nic_claim_close(claim);
 	if (!(word & NIC_CLAIM_PARTS))
 		return false;
-	while (!((word = nic_claim_look(claim)) & told) && nic_driver_alive(nic, link->peer, link->epoch)) /* R2 */
+	do
 		nic_dma_settle(nic, link, claim);
+	while (!((word = nic_claim_look(claim)) & told) && nic_driver_alive(nic, link->peer, link->epoch)); /* R2 */
 	return word & NIC_CLAIM_DONE;
 }
 
