@@ -23,6 +23,7 @@ enum {
 	QNIX_LOCAL_BCAST = 1024,   /* pages for what is being broadcast */
 	QNIX_EARLY_MAX = 64,       /* pages of one early message */
 	QNIX_BCASTS = 64,
+	QNIX_TOLD = 64,            /* keys whose last request was too long for its receive */
 	QNIX_PATIENCE_MIN = 64, QNIX_PATIENCE_MAX = 8192, /* visits between two requests for the same message */
 	QNIX_ROUNDS = 16,          /* TX and RX in one pass */
 };
@@ -67,6 +68,11 @@ struct qnix_registration {
 	uint32_t group;         /* Group Table entry + 1; 0: no group */
 };
 
+/* A request that was answered "too long", which leaves nothing in the Receive Table: the same one may come again. */
+struct qnix_told {
+	uint16_t node, pid, tag, number;
+};
+
 struct qnix {
 	struct nic *nic;
 	struct qnix_pte pte;
@@ -81,6 +87,8 @@ struct qnix {
 	uint32_t sq_vi, rt_vi;    /* entries in use by VIs */
 	uint32_t sq_used, rt_used;
 	uint16_t bucket[QNIX_RT_BUCKETS], bucket_tail[QNIX_RT_BUCKETS];
+	uint32_t ntold;
+	struct qnix_told told[QNIX_TOLD];
 	struct qnix_run_pool maps, early, bcast_pages;
 	struct qnix_registration registration;
 	struct qnix_bcast bcast[QNIX_BCASTS];

@@ -265,6 +265,40 @@ static bool sensible(const struct qnix *q, const struct qnix_header *h, const st
 	       req->first <= QNIX_PAGE && (req->first > 0 || req->len == 0) && req->packets == qnix_packets(req->len, req->first);
 }
 
+/*
+ * Has this very request been answered "too long"?  Its sender asks for the next message of the key when it has read an answer, so
+ * another number means that this one will not come again.
+ */
+static bool told_before(struct qnix *q, const struct qnix_header *h, const struct qnix_request *req)
+{
+	for (uint32_t i = 0; i < q->ntold; i++) {
+		struct qnix_told *t = &q->told[i];
+
+		if (t->node != h->source || t->pid != req->source_pid || t->tag != req->tag)
+			continue;
+		if (t->number == req->number)
+			return true;
+		*t = q->told[--q->ntold];
+		return false;
+	}
+	return false;
+}
+
+static void tell_too_long(struct qnix *q, const struct qnix_header *h, const struct qnix_request *req)
+{
+	uint32_t i = q->ntold < QNIX_TOLD ? q->ntold++ : req->number % QNIX_TOLD;
+
+	q->told[i] = (struct qnix_told){ h->source, req->source_pid, req->tag, req->number };
+	reply(q, h, req, 0, QNIX_TOO_LONG);
+}
+
+static void forget_told(struct qnix *q, uint32_t node)
+{
+	for (uint32_t i = q->ntold; i-- > 0;)
+		if (q->told[i].node == node)
+			q->told[i] = q->told[--q->ntold];
+}
+
 /* For a receive of a context, or none. */
 static void request_context(struct qnix *q, const struct qnix_header *h, const struct qnix_request *req)
 {
@@ -274,11 +308,15 @@ static void request_context(struct qnix *q, const struct qnix_header *h, const s
 		reply(q, h, req, 0, QNIX_NOWHERE);
 		return;
 	}
+	if (nic_unlikely(q->ntold) && told_before(q, h, req)) {
+		reply(q, h, req, 0, QNIX_TOO_LONG);
+		return;
+	}
 	while ((r = qnix_rt_find(q, r, h->source, req->source_pid, req->tag)))
 		if (r->map == QNIX_NO_MAP)
 			break;
 	if (r && r->len < req->len) {
-		reply(q, h, req, 0, QNIX_TOO_LONG);
+		tell_too_long(q, h, req);
 		r->total = 0;
 		complete(q, r, QNIX_REFUSED);
 		return;
@@ -545,4 +583,5 @@ void qnix_rx_lost(struct qnix *q, uint32_t node)
 void qnix_rx_forget(struct qnix *q, uint32_t node)
 {
 	drop_where(q, any_from_node, node);
+	forget_told(q, node);
 }

@@ -406,6 +406,36 @@ static void requests_come_again(void)
 	down();
 }
 
+/* The same when the receive that waits is too small: no request is taken for another message, with a receive or without. */
+static void long_requests_come_again(void)
+{
+	int r, s;
+
+	for (int waits = 0; waits < 2; waits++) {
+		up(2);
+		for (int i = 0; i < 3; i++) {
+			r = receive_as(1, 0, 4, to[1], 100);
+			nic_poll(p[1]->nic);
+			s = send_as(0, 1, 4, from[0], i == 1 ? 40000 : 101);
+			for (int k = 0; k < 4000; k++)
+				nic_poll(p[0]->nic);
+			CHECK(steps_of(0, S(REQUEST_AGAIN)) >= 3);
+			CHECK_EQ(over(1, r, NULL), QX_REFUSED);
+			r = waits ? receive_as(1, 0, 4, to[1], 5000) : -1;
+			CHECK_EQ(over(0, s, NULL), QX_REFUSED);
+			s = send_as(0, 1, 4, from[0], 4999);
+			r = waits ? r : receive_as(1, 0, 4, to[1], 5000);
+			CHECK_EQ(over(1, r, NULL), 1);
+			CHECK_EQ(over(0, s, NULL), 1);
+			CHECK(memcmp(to[1], from[0], 4999) == 0);
+		}
+		CHECK_EQ(p[1]->nic->qnix->rt_used, 0);
+		CHECK_EQ(p[1]->nic->qnix->ntold, 0);
+		CHECK_EQ(p[0]->nic->qnix->sq_used, 0);
+		down();
+	}
+}
+
 /* First in, first out among equals, whatever their kind: a Send_Short does not overtake. */
 static void equal_keys_keep_their_order(void)
 {
@@ -889,6 +919,7 @@ int main(void)
 	CASE(every_alignment);
 	CASE(pool_pages);
 	CASE(requests_come_again);
+	CASE(long_requests_come_again);
 	CASE(equal_keys_keep_their_order);
 	CASE(nothing_to_send);
 	CASE(received_while_it_arrives);
