@@ -91,6 +91,7 @@ nicemu_sources = \
 	nicemu/engine/inline.c \
 	nicemu/engine/large.c \
 	nicemu/engine/link.h \
+	nicemu/engine/pace.h \
 	nicemu/engine/thread.c \
 	nicemu/engine/wait.c \
 	nicemu/engine/wait.h \

@@ -173,7 +173,7 @@ static void together(uint32_t point)
 	for (uint32_t life = 0;; life++) {
 		if (!join(point * 1000 + life))
 			return;
-		if (m.n == 2 && m.nic->link[m.slot[!m.me]] && m.nic->link[m.slot[!m.me]]->cma)
+		if (m.n == 2 && nic_groups_at_once(m.nic) && m.nic->link[m.slot[!m.me]] && m.nic->link[m.slot[!m.me]]->cma)
 			atomic_store_explicit(&board->can, true, memory_order_relaxed); /* as steps */
 		for (uint32_t k = mix(point ^ life) % 40; k--;) {
 			if (!step(life * 64 + k)) {
