@@ -67,7 +67,8 @@ enum {
 	STALL = 1 * MS,         /* between two questions of a spinning process: it did not have its core */
 	STALLS = 3,             /* of these at least, and an eighth of the time, */
 	STALL_WINDOW = 100 * MS,
-	STALL_BELIEVED = 1000 * MS,
+	BELIEF_FIRST = 5 * MS, /* twice as long each time that it proves true again right after its end, */
+	BELIEF_MOST = 1000 * MS,
 	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
@@ -282,6 +283,17 @@ static uint32_t switches(void)
 	return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint32_t)usage.ru_nivcsw : 0;
 }
 
+/*
+ * What stalls a job while it starts is over soon, and a process that believes in it for longer yields where it could spin; what stalls
+ * it again has come to stay.
+ */
+static uint64_t next_belief(const struct nic_waiting *w, uint64_t at)
+{
+	if (!w->belief || at - w->stalled_until > w->belief + STALL_WINDOW)
+		return BELIEF_FIRST;
+	return 2 * w->belief < BELIEF_MOST ? 2 * w->belief : BELIEF_MOST;
+}
+
 /* A spinning process that was kept from its core for `gap`: how often lately? */
 static void stalled(struct nic *nic, uint64_t at, uint64_t gap)
 {
@@ -295,7 +307,8 @@ static void stalled(struct nic *nic, uint64_t at, uint64_t gap)
 	w->stalled += gap;
 	if (w->stalls < STALLS || w->stalled < (at - w->stall_began) / 8)
 		return;
-	w->stalled_until = at + STALL_BELIEVED;
+	w->belief = next_belief(w, at);
+	w->stalled_until = at + w->belief;
 	w->stalls = 0;
 	nic_count(nic, crowded, 1);
 }

@@ -22,7 +22,8 @@ struct nic_waiting {
 	uint32_t population;      /* at the last count */
 	uint32_t quota;           /* whole cores of the control group; 0: no limit */
 	uint64_t count_next;      /* when to count again */
-	uint64_t stalled_until;   /* others hold the core: believed so long */
+	uint64_t stalled_until;   /* others hold the core: believed so long, */
+	uint64_t belief;          /* which was so many nanoseconds */
 	uint64_t stall_began, stalled;
 	uint32_t stalls;          /* since then */
 	_Atomic uint32_t sleepers; /* threads between nic_wait_doze and the end of nic_wait_rest */
