@@ -69,6 +69,7 @@ enum {
 	STALL_WINDOW = 100 * MS,
 	BELIEF_FIRST = 5 * MS, /* twice as long each time that it proves true again right after its end, */
 	BELIEF_MOST = 1000 * MS,
+	BELIEF_SURE = 40 * MS,   /* from here on it counts for those who have no time to ask again */
 	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
@@ -330,11 +331,14 @@ static void watch_stalls(struct nic *nic, struct nic_wait *wait, uint64_t at)
 static bool crowded(struct nic *nic, uint64_t at)
 {
 	struct nic_waiting *w = &nic->waiting;
+	bool kept = at < w->stalled_until;
 
-	if (w->mode == MODE_AUTO && count_is_old(nic, at))
+	if (w->mode != MODE_AUTO)
+		return w->crowded = w->mode != MODE_SPIN;
+	if (count_is_old(nic, at))
 		take_count(nic, at);
-	w->crowded = w->mode == MODE_AUTO ? w->outnumbered || at < w->stalled_until : w->mode != MODE_SPIN;
-	return w->crowded;
+	w->crowded = w->outnumbered || (kept && w->belief >= BELIEF_SURE);
+	return w->outnumbered || kept;
 }
 
 bool nic_wait_crowded(struct nic *nic)

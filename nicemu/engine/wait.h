@@ -15,7 +15,7 @@ struct nic;
 struct nic_waiting {
 	bool fenced;              /* the barrier of a sleeper is to be had */
 	bool outnumbered;         /* at the last count */
-	bool crowded;             /* that, or something else, when somebody asked last; for those who have no time to ask */
+	bool crowded;             /* that, or something else, and certainly, when somebody asked last; for those who have no time to ask */
 	bool follows_epoch;       /* the consumer looks at nic_peer_epoch */
 	uint8_t mode;             /* parameter `wait` */
 	uint32_t epoch;           /* what it saw last */

@@ -261,8 +261,10 @@ static void others_hold_the_core(void)
 	REQUIRE(nic);
 	child = kin_fork(hog);
 	CHECK(believes(nic, 1));
-	CHECK(nic->waiting.belief < 100 * MS); /* only for a while, because it may be a start of something; */
-	CHECK(believes(nic, 1000 * MS));       /* longer and longer, because it is not */
+	CHECK(nic->waiting.belief < 20 * MS); /* only for a while, because it may be a start of something, */
+	CHECK(!nic->waiting.crowded);         /* and nobody else is told; */
+	CHECK(believes(nic, 1000 * MS));      /* longer and longer, because it is not */
+	CHECK(nic->waiting.crowded);
 	atomic_store(&kin_step[0], 1);
 	kin_wait(child);
 	CHECK(crowded_soon(nic, false));
