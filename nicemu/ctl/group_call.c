@@ -270,7 +270,7 @@ struct qnix_slot *nic_process_interface(struct nic *nic)
 int nic_process_look(struct nic *nic)
 {
 	if (nic->remote)
-		nic_daemon_wake(nic->map);
+		nic_daemon_wake(nic->map, false); /* a program may have written the contexts in any way */
 	nic_poll(nic);
 	return nic->remote && nic_remote_lost(nic) ? NIC_STATE : NIC_OK;
 }

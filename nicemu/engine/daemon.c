@@ -4,7 +4,8 @@
  * sleeps under its bell when none has anything to do.  Started by start.c through `qnix nic`.
  *
  * Every packet between its slots is published and taken by this one thread, so only what processes say can wake it: they ring after
- * they have published, with a fence at both ends [B3].  A process that dies rings nothing; a sleep has an end for that.
+ * they have published, with a fence at both ends [B3], of which the daemon executes the processes', too, where it can (wait.c has
+ * the argument).  A process that dies rings nothing; a sleep has an end for that.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -42,6 +43,7 @@ struct daemon {
 	uint64_t hogged; /* until then */
 	struct nic_served *slot[NIC_MAX_SLOTS];
 	uint32_t nslots; /* served */
+	bool fences;
 };
 
 /* ---- slots that come and go -------------------------------------------------------------------------------------- */
@@ -124,6 +126,8 @@ static void sleep_under_bell(struct daemon *d, long ns)
 	struct timespec t = { .tv_nsec = ns };
 
 	nic_store_relaxed(asleep, 1); /* ordered by what follows */
+	if (d->fences && !nic_wait_fence()) /* B3: pairs with nic_daemon_wake of those that execute none */
+		t.tv_nsec = SLEEP_WAITS;
 	atomic_thread_fence(memory_order_seq_cst); /* B3: pairs with the fence in nic_daemon_wake */
 	if (!wanted(d))
 		syscall(SYS_futex, asleep, FUTEX_WAIT, 1, &t, NULL, 0);
@@ -177,6 +181,7 @@ static bool begin(struct daemon *d)
 {
 	bool first;
 
+	d->fences = nic_wait_fences(); /* may take some milliseconds: no lock is held */
 	nic_card_lock(d->card);
 	first = nic_card_hold(d->card, NIC_DAEMON_LINE);
 	if (first) {
@@ -184,6 +189,7 @@ static bool begin(struct daemon *d)
 		d->life += d->life == 0;
 		nic_store_relaxed(&d->map->hdr.daemon.pid, (int32_t)getpid()); /* published with life */
 		nic_store_relaxed(&d->map->hdr.daemon.asleep, 0);
+		nic_store_relaxed(&d->map->hdr.daemon.fences, d->fences); /* likewise */
 		nic_store_release(&d->map->hdr.daemon.life, d->life); /* pairs with the acquire in nic_daemon_lives */
 	}
 	nic_card_unlock(d->card);

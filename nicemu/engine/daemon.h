@@ -15,8 +15,8 @@ struct nic_slot;
 
 /* Does the daemon of that life run?  0: no. */
 bool nic_daemon_lives(const struct nic_card *card, uint32_t life);
-/* There is something for it: after it was published. */
-void nic_daemon_wake(struct nic_card_map *map);
+/* There is something for it: after it was published.  fenced: the daemon sees to it that it finds that or is woken; else this does. */
+void nic_daemon_wake(struct nic_card_map *map, bool fenced);
 /* Waits until the slot is served, by a daemon that is there or is started for it. */
 int nic_daemon_start(struct nic_card *card, struct nic_card_map *map, struct nic_slot *slot, uint32_t *life);
 

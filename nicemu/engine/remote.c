@@ -54,7 +54,9 @@ struct nic_remote {
 	struct nic_slot *slot; /* the slot in the card */
 	uint32_t life;         /* of the daemon */
 	uint32_t polls;
+	uint32_t head;         /* cmd_head, when it was looked at last */
 	bool lost;
+	bool fenced;           /* the daemon executes this process's fences (B3) */
 	struct nic_arch arch;  /* the handle's */
 	struct remote_vi vi[NIC_MAX_VI];
 };
@@ -195,14 +197,17 @@ static bool check_alive(struct nic *nic)
 
 /* ---- posting ----------------------------------------------------------------------------------------------------- */
 
-/* Waits for so many cells; false: the NIC is gone. */
+/* Waits for so many cells; false: the NIC is gone.  The NIC writes its line with every command: it is looked at only when it has to be. */
 static bool room(struct nic *nic, uint32_t cells)
 {
 	struct nic_port *port = nic->remote->port;
 	uint32_t tail = nic_load_relaxed(&port->cmd_tail); /* own word */
 
-	for (uint32_t n = 1; NIC_PORT_CMDS - (tail - nic_load_acquire(&port->cmd_head)) < cells; n++) { /* P2 */
-		nic_daemon_wake(nic->map);
+	for (uint32_t n = 0; NIC_PORT_CMDS - (tail - nic->remote->head) < cells; n++) {
+		nic->remote->head = nic_load_acquire(&port->cmd_head); /* P2 */
+		if (!n)
+			continue;
+		nic_daemon_wake(nic->map, nic->remote->fenced);
 		sched_yield();
 		if (n % YIELDS == 0 && !check_alive(nic))
 			return false;
@@ -222,7 +227,7 @@ static void publish(struct nic *nic, uint32_t cells)
 	struct nic_port *port = nic->remote->port;
 
 	nic_store_release(&port->cmd_tail, nic_load_relaxed(&port->cmd_tail) + cells); /* P1 */
-	nic_daemon_wake(nic->map);
+	nic_daemon_wake(nic->map, nic->remote->fenced);
 }
 
 static void put_segments(struct nic *nic, const struct nic_desc *desc, uint32_t segs)
@@ -343,7 +348,7 @@ static bool answered(struct nic *nic)
 
 	for (uint32_t n = 1; nic_load_acquire(&call->state) != NIC_PORT_ANSWERED; n++) { /* P6 */
 		take_done(nic, NIC_PORT_DONES);
-		nic_daemon_wake(nic->map);
+		nic_daemon_wake(nic->map, nic->remote->fenced);
 		if (n % YIELDS) {
 			sched_yield();
 			continue;
@@ -510,8 +515,10 @@ int nic_remote_open(struct nic *nic)
 	if (err) {
 		nic->remote->lost = true;
 		nic_remote_close(nic);
+		return err;
 	}
-	return err;
+	nic->remote->fenced = nic->waiting.fenced && nic_load_relaxed(&nic->map->hdr.daemon.fences); /* behind the acquire of `served` */
+	return NIC_OK;
 }
 
 /* The NIC lets go of the slot first, if it lives. */

@@ -39,11 +39,14 @@ bool nic_daemon_lives(const struct nic_card *card, uint32_t life)
 	return life && nic_load_acquire(&nic_card_map(card)->hdr.daemon.life) == life && nic_card_held(card, NIC_DAEMON_LINE);
 }
 
-void nic_daemon_wake(struct nic_card_map *map)
+void nic_daemon_wake(struct nic_card_map *map, bool fenced)
 {
 	_Atomic uint32_t *asleep = &map->hdr.daemon.asleep;
 
-	atomic_thread_fence(memory_order_seq_cst); /* B3: pairs with the fence in daemon.c */
+	if (nic_likely(fenced))
+		atomic_signal_fence(memory_order_seq_cst); /* B3: no instruction; pairs with the barrier in daemon.c */
+	else
+		atomic_thread_fence(memory_order_seq_cst); /* B3: pairs with the fence in daemon.c */
 	if (nic_load_relaxed(asleep) && atomic_exchange(asleep, 0)) /* after the fence */
 		syscall(SYS_futex, asleep, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
@@ -157,7 +160,7 @@ static uint32_t await(struct nic_card *card, struct nic_card_map *map, struct ni
 		life = nic_load_acquire(&slot->served); /* pairs with the release in serve.c */
 		if (life)
 			return life;
-		nic_daemon_wake(map);
+		nic_daemon_wake(map, false);
 		nanosleep(&ms, NULL);
 		if (i % LOOK_MS == LOOK_MS - 1 && !nic_card_held(card, NIC_DAEMON_LINE))
 			break;

@@ -84,10 +84,14 @@ static uint64_t now(void)
 
 /* ---- the barrier ------------------------------------------------------------------------------------------------- */
 
+bool nic_wait_fence(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
 bool nic_wait_fences(void)
 {
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 &&
-	       syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 && nic_wait_fence();
 }
 
 /* Do the threads of all peers take part? */
@@ -398,8 +402,7 @@ bool nic_wait_doze(struct nic *nic, struct nic_wait *wait, uint64_t ns)
 		return false;
 	wait->rest = NIC_REST_SPIN;
 	nic_store_relaxed(bell, 1); /* ordered by what follows */
-	if (fenced && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) < 0) /* B1: pairs with nic_link_publish */
-		fenced = false;
+	fenced = fenced && nic_wait_fence(); /* B1: pairs with nic_link_publish */
 	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with nic_bell_tell */
 	if (arrived(nic) || motion(nic) == NIC_MOVES) { /* a link that was opened to this NIC comes with a ring, too */
 		/* Relaxed: other threads that sleep here see the packet's ring, or wake by themselves. */

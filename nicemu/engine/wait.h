@@ -36,6 +36,7 @@ void nic_wait_close(struct nic *nic);      /* wakes who sleeps, and waits until 
 void nic_wait_population(struct nic *nic); /* this slot has come or gone */
 void nic_wait_epoch(struct nic *nic, uint32_t epoch);
 bool nic_wait_fences(void);                /* may this process use the barrier? */
+bool nic_wait_fence(void);                 /* every running thread of those that may has executed a fence, this one too; false: not so */
 
 /* Control path: something of slot `slot` has changed that is not a packet. */
 void nic_bell_tell(struct nic *nic, uint32_t slot);

@@ -26,7 +26,7 @@
 
 #define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
 enum {
-	NIC_CARD_VERSION = 5,
+	NIC_CARD_VERSION = 6,
 	NIC_POOL_BUFFERS = 128 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
@@ -93,6 +93,7 @@ enum { NIC_NOT_SERVED = 0x7FFFFFFF }; /* the daemon cannot reach the memory of t
 struct nic_daemon {
 	_Alignas(64) _Atomic uint32_t life; /* counts daemons; the last one lives while its line is held */
 	_Atomic int32_t pid;
+	_Atomic uint32_t fences;            /* 1: it executes the fences of those that wake it; published with life */
 	_Alignas(64) _Atomic uint32_t asleep; /* as a slot's bell: the daemon sets 1, anybody 0 */
 	_Atomic uint32_t deaf;                /* always 0: the bell that its NICs have for each other */
 };

@@ -99,8 +99,8 @@ struct nic_port {
 	int64_t buffer_cap; /* what the process's parameters say; there before the slot is live, then constant */
 	int32_t cma;        /* likewise */
 	/* NIC writes */
+	_Alignas(64) _Atomic uint32_t done_tail; /* a line of its own: the process looks at it all the time */
 	_Alignas(64) _Atomic uint32_t cmd_head;
-	_Atomic uint32_t done_tail;
 	/* both in their turn */
 	struct nic_port_call call;
 	_Alignas(64) union nic_port_cell cmd[NIC_PORT_CMDS];

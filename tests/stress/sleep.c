@@ -3,12 +3,13 @@
  * No lost wake-up: two ends play ping-pong, and whoever waits goes to sleep, soon or at once, for much longer than the
  * test may take.  A message that finds its receiver between setting its doorbell and falling asleep has to keep it awake or wake it.
  * As two threads, where ThreadSanitizer looks on, and as two processes; in turns immediately and after short random delays,
- * so that the two sides meet in every instruction of the hand-over.
+ * so that the two sides meet in every instruction of the hand-over.  And so a process and the daemon that runs its NIC.
  *
  *   sleep [round trips] [seed]
  */
 #include <pthread.h>
 
+#include "nicemu/ctl/ctl.h"
 #include "tests/unit/nicemu/kin.h"
 
 enum { RECEIVES = 64, SENDS = 64, LONG = 120 /* seconds */ };
@@ -163,6 +164,46 @@ static void processes(void)
 	end_close(&s.e);
 }
 
+/* Engine `daemon`: a command that finds the NIC's process between setting its bell and falling asleep is not left lying there. */
+static void a_daemon(void)
+{
+	struct nic_group_args args = { .name = 1, .size = 1 };
+	static struct side s;
+	uint32_t slot, op, group, lost = 0, slept = 0;
+	_Atomic uint32_t *asleep;
+
+	snprintf(device, sizeof(device), "sleep-daemon-%d", (int)getpid());
+	nic_param_set("engine", "daemon", "test");
+	REQUIRE(nic_open(&(struct nic_open_args){ .device = device }, &s.e.nic) == NIC_OK);
+	s.random = seed + 4;
+	slot = s.e.nic->me;
+	args.slot = &slot;
+	asleep = &s.e.nic->map->hdr.daemon.asleep;
+	REQUIRE(nic_group_join(s.e.nic, &args, &op) == NIC_OK);
+	while (nic_op_test(s.e.nic, op, &group) == NIC_NOT_DONE)
+		nic_poll(s.e.nic);
+	for (unsigned i = 0; i < trips; i++) {
+		double from = kin_now();
+
+		for (double until = from + draw(&s, 60) * 1e-6; kin_now() < until;) /* it stays awake for 20 us */
+			;
+		slept += nic_load_relaxed(asleep);
+		CHECK_EQ(nic_barrier(s.e.nic, group, &op), NIC_OK);
+		from = kin_now();
+		while (nic_op_test(s.e.nic, op, NULL) == NIC_NOT_DONE) {
+			nic_poll(s.e.nic);
+			if (!nic_load_relaxed(asleep)) /* it is awake, or will be */
+				from = kin_now();
+			else if (kin_now() - from > 0.02) /* of the 0.05 s that it sleeps */
+				lost++, from = kin_now();
+		}
+	}
+	CHECK_EQ(lost, 0);
+	CHECK(slept > 0); /* or it proves little */
+	nic_close(s.e.nic);
+	nic_param_set("engine", "inline", "test");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
@@ -171,5 +212,6 @@ int main(int argc, char **argv)
 		seed = (unsigned)atoi(argv[2]);
 	CASE(processes); /* forks: before there are threads */
 	CASE(threads);
+	CASE(a_daemon);
 	return check_done();
 }
