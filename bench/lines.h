@@ -3,7 +3,7 @@
  * What is left of a message when MPI and its transport cost nothing: lines of memory that both ranks have mapped, which one
  * writes and the other reads.  No NIC, no matching, no protocol but a number in each line, of which the first line's is polled,
  * and how far the other has read.  What was found good for the NIC's link is done here, too: the first line is written last,
- * and at both ends a message's lines are asked for together.
+ * at both ends a message's lines are asked for together, and those of an answer are let go of.
  */
 #ifndef BENCH_LINES_H
 #define BENCH_LINES_H
@@ -36,8 +36,18 @@ struct lines_ring {
 struct lines {
 	struct lines_ring *out, *in;
 	uint32_t sent, limit;           /* lines written, and that may be */
+	uint32_t answered;              /* lines read at the last message sent */
 	uint32_t taken, told, expected; /* lines read; what the other knows of it; lines of the last message */
 };
+
+/* Gets hold of a line that will be written (the compiler's own would only read it); lets go of one for who reads it. */
+#if defined(__x86_64__)
+#define LINES_OWN(line) __asm__("prefetchw %0" : : "m"(*(line)))
+#define LINES_LET_GO(line) __asm__("cldemote %0" : : "m"(*(line)))
+#else
+#define LINES_OWN(line) __builtin_prefetch(line, 1)
+#define LINES_LET_GO(line) ((void)(line))
+#endif
 
 static inline uint32_t lines_of(size_t bytes)
 {
@@ -80,7 +90,7 @@ static inline bool lines_send(struct lines *l, const void *data, size_t bytes)
 			return false;
 	}
 	for (uint32_t i = 1; i < n; i++)
-		__builtin_prefetch(&l->out->line[(l->sent + i) % LINES], 1);
+		LINES_OWN(&l->out->line[(l->sent + i) % LINES]);
 	for (uint32_t i = n; i-- > 0;) {
 		struct lines_line *line = &l->out->line[(l->sent + i) % LINES];
 
@@ -88,6 +98,9 @@ static inline bool lines_send(struct lines *l, const void *data, size_t bytes)
 		/* R1: the first, which comes last; to A1 in lines_take. */
 		atomic_store_explicit(&line->number, l->sent + i + (i == 0), memory_order_release);
 	}
+	for (uint32_t i = 1; l->answered != l->taken && i < n; i++)
+		LINES_LET_GO(&l->out->line[(l->sent + i) % LINES]);
+	l->answered = l->taken;
 	l->sent += n;
 	return true;
 }

@@ -9,6 +9,7 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
+#include "nicemu/engine/cores.h"
 #include "nicemu/engine/daemon.h"
 #include "nicemu/engine/remote.h"
 #include "nicemu/obs/trace.h"
@@ -24,6 +25,7 @@ static int choose(struct nic *nic)
 		return nic_fail(NIC_UNKNOWN_NAME, "no such engine: %s", nic_param_str("engine"));
 	nic->stage = nic->engine->needs_host && strcmp(nic_param_str("staging"), "off") != 0;
 	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
+	nic->demotes = strcmp(nic_param_str("demote"), "auto") == 0 ? nic_cores_demote() : strcmp(nic_param_str("demote"), "on") == 0;
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);

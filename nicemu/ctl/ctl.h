@@ -62,6 +62,7 @@ struct nic {
 	uint16_t connect_id[NIC_MAX_VI];
 	bool stage;                   /* parameter `staging` */
 	bool cma;                     /* parameter `cma` is not off */
+	bool demotes;                 /* parameter `demote`: answers let go of their lines */
 	int8_t large;                 /* may pages be put together?  1, -1; 0: nobody has asked yet */
 	struct nic_waiting waiting;
 

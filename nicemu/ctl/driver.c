@@ -279,6 +279,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->bells = &nic->counter[NIC_C_bells];
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
+	link->demotes = nic->demotes;
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	*link->rx_exact = 0;
 	link->asked = &nic->slot->claims[peer];

@@ -11,6 +11,7 @@
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
 	OWN_NEXT = 2048,             /* bytes */
+	CELLS_DEMOTED = 400,         /* bytes of a message in cells, where senders let go of lines: those of a buffer come faster then */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 };
 
@@ -31,7 +32,44 @@ static inline bool scarce(const struct nic_link *link, uint32_t cells)
 	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
 }
 
-/* A short message of several cells, where cells are scarce; false: there is no buffer, or no leave for it. */
+/*
+ * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read
+ * them last.  While the consumer gets that message ready they come.
+ */
+static inline void own_next(const struct nic *nic, uint32_t len)
+{
+	const struct nic_slot *slot = nic->slot;
+	uint8_t *at;
+
+	if (nic_unlikely(slot->nbuffers == 0))
+		return;
+	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
+	for (uint32_t i = 0; i < len && i < OWN_NEXT; i += 64)
+		nic_prefetch_write(at + i);
+}
+
+static inline void let_go(const uint8_t *data, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i += 64)
+		nic_demote(data + i);
+}
+
+/* What is left to do when a message in a buffer has gone. */
+static inline void given(struct nic *nic, struct nic_link *link, const void *data, uint32_t len)
+{
+	if (nic_link_answers(link)) {
+		let_go(data, len);
+		nic_count(nic, demoted, 1);
+	}
+	own_next(nic, len);
+}
+
+static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
+{
+	return link->demotes && len > CELLS_DEMOTED;
+}
+
+/* A short message that had better not go in several cells; false: there is no buffer, or no leave for it. */
 static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
                                         uint32_t len)
 {
@@ -48,6 +86,7 @@ static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx
 	nic_tx_publish_buffer(nic, ctx, link, p, (uint64_t)index * NIC_BUFFER_SIZE, len, 0);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_buffer, len);
+	given(nic, link, to, len);
 	return true;
 }
 
@@ -78,7 +117,7 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 
 	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
 		return NIC_NOT_DONE;
-	if (cells > 1 && !nic_link_reserve(link, SCARCE + cells - 1) && send_in_buffer(nic, ctx, link, msg, len))
+	if (cells > 1 && (better_in_buffer(link, len) || !nic_link_reserve(link, SCARCE + cells - 1)) && send_in_buffer(nic, ctx, link, msg, len))
 		return NIC_OK;
 	p = nic_tx_room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))
@@ -113,7 +152,7 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	const uint8_t *b = (const uint8_t *)msg->b + room;
 
-	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
+	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells) || better_in_buffer(link, len)))
 		return send_short(nic, vi, msg);
 	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
 	for (uint32_t i = 1; i < cells; i++)
@@ -137,6 +176,10 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
 	nic_copy_short(p->data + NIC_PAYLOAD - room, msg->b, room);
 	nic_link_store(link, p, cells);
+	if (nic_link_answers(link)) {
+		nic_link_let_go(link, cells);
+		nic_count(nic, demoted, 1);
+	}
 	nic_link_own(link, cells);
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
@@ -170,22 +213,6 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
-/*
- * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read
- * them last.  While the consumer gets that message ready they come.
- */
-static inline void own_next(const struct nic *nic, uint32_t len)
-{
-	const struct nic_slot *slot = nic->slot;
-	uint8_t *at;
-
-	if (nic_unlikely(slot->nbuffers == 0))
-		return;
-	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
-	for (uint32_t i = 0; i < len && i < OWN_NEXT; i += 64)
-		nic_prefetch_write(at + i);
-}
-
 int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
@@ -202,6 +229,6 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	nic_tx_publish_buffer(nic, ctx, link, p, off, len, 0);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_given, len);
-	own_next(nic, len);
+	given(nic, link, data, len);
 	return NIC_OK;
 }

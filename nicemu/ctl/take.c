@@ -20,6 +20,13 @@ static inline uint8_t *buffer_of(const struct nic *nic, const struct nic_packet 
 	return nic_buffer(nic, index) + where;
 }
 
+static inline void ask_for(const uint8_t *payload, uint32_t len)
+{
+	len = len < AHEAD ? len : AHEAD;
+	for (uint32_t at = 0; at < len; at += 64)
+		nic_prefetch(payload + at);
+}
+
 /*
  * The packet behind the one that was taken, when it has come already: its lines are asked for while the consumer is still at this
  * one.  Not before it has come: the sender is writing them.
@@ -39,9 +46,8 @@ static inline void ahead(const struct nic *nic, struct nic_link *link)
 		for (uint32_t i = 1; i < cells; i++)
 			nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
 	} else if (op == NIC_OP_SEND_BUF && index < NIC_POOL_BUFFERS) {
-		len = len < AHEAD ? len : AHEAD;
-		for (uint32_t at = 0; at < len; at += 64)
-			nic_prefetch(nic_buffer(nic, index) + at);
+		link->rx_ahead = link->rx_pos;
+		ask_for(nic_buffer(nic, index), len);
 	}
 }
 
@@ -53,6 +59,14 @@ static inline void handed(struct nic *nic, const struct nic_vi_ctx *ctx, struct 
 	out->length = len;
 	nic_count(nic, packets_received, 1);
 	nic_count(nic, recv_short, 1);
+}
+
+/* The consumer wants no buffers: it gets a copy, and the buffer stays with the NIC.  NULL, as handed wants it. */
+static nic_noinline uint8_t *copied_out(struct nic *nic, const struct nic_taken *out, uint8_t *buffer, uint32_t len)
+{
+	nic_copy(out->data, buffer, len);
+	nic_buf_give(nic, buffer);
+	return NULL;
 }
 
 /*
@@ -84,11 +98,16 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		/* So is the next one, until the receive has gone. */
 		ctx->rx_quick = e->room < NIC_INLINE_MAX && !(e->control & NIC_CTL_POOL) ? e->room : NIC_INLINE_MAX;
 	} else {
-		if (nic_unlikely(!(e->control & NIC_CTL_POOL) || !(buffer = buffer_of(nic, p, len))))
+		if (nic_unlikely((!(e->control & NIC_CTL_POOL) && len > NIC_INLINE_MAX) || !(buffer = buffer_of(nic, p, len))))
 			return 0;
+		if (link->rx_ahead != link->rx_pos)
+			ask_for(buffer, len);
 		nic_link_take(link, 1);
 		link->balance++;
-		out->data = buffer;
+		if (nic_likely(e->control & NIC_CTL_POOL))
+			out->data = buffer;
+		else
+			buffer = copied_out(nic, out, buffer, len);
 	}
 	nic_link_consume(link, cells);
 	if (len > NIC_PAYLOAD)

@@ -8,6 +8,9 @@
 #endif
 #include "nicemu/engine/cores.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <ctype.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -24,6 +27,18 @@ bool nic_cores_of(int pid, struct nic_cores_set *out)
 bool nic_cores_use(const struct nic_cores_set *set)
 {
 	return sched_setaffinity(0, sizeof(*set), (const cpu_set_t *)set->word) == 0;
+}
+
+bool nic_cores_demote(void)
+{
+#if defined(__x86_64__)
+	enum { LEAF = 7, CLDEMOTE = 1 << 25 };
+	unsigned a, b, c, d;
+
+	return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (c & CLDEMOTE);
+#else
+	return false;
+#endif
 }
 
 bool nic_cores_parse(const char *list, struct nic_cores_set *out)

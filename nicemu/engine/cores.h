@@ -22,6 +22,8 @@ struct nic_cores_set {
 bool nic_cores_of(int pid, struct nic_cores_set *out);
 /* The calling thread, and what it starts, may use these and no others. */
 bool nic_cores_use(const struct nic_cores_set *set);
+/* Do they know how to let go of a line of memory (nic_demote)? */
+bool nic_cores_demote(void);
 /* "0,2-5"; false: it is no such list. */
 bool nic_cores_parse(const char *list, struct nic_cores_set *out);
 

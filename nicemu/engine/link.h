@@ -17,7 +17,9 @@
 
 enum {
 	NIC_SYS_WAITING = 64, /* disconnects that may wait for room on one link */
-	NIC_LINK_FEW = 10,    /* cells of a packet that are worth asking for before it has come: more of them would be taken from its sender */
+	/* cells of a packet that are worth asking for before it has come: more of them would be taken from its sender */
+	NIC_LINK_FEW = 10,
+	NIC_LINK_FEW_DEMOTED = 3, /* where the sender lets go of them: then they come fast, and taking them early is the greater loss */
 };
 
 /* A disconnect that may have to wait for room on the link. */
@@ -64,9 +66,12 @@ struct nic_link {
 	struct nic_packet *rx;            /* ring in this slot's area */
 	_Atomic uint32_t *rx_head;
 	uint32_t rx_pos, rx_told;         /* next cell; position last published */
-	uint32_t rx_more;                 /* cells behind the first that the next packet is expected to have, if worth while */
+	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
+	bool demotes;                     /* answers let go of their lines (nic_link_answers) */
+	uint32_t answered;                /* rx_pos at the last packet sent that was more than a line */
 	uint32_t *rx_exact;               /* rx_pos in the slot */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
+	uint32_t rx_ahead;                /* position of the packet whose payload was asked for ahead */
 	/* the peer */
 	uint32_t peer;                    /* slot */
 	uint32_t epoch;
@@ -155,6 +160,25 @@ static inline void nic_link_own(struct nic_link *link, uint32_t cells)
 		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
 }
 
+/*
+ * Is the packet that is being sent, more than a line, the first since something came?  Then the peer most likely does nothing but wait
+ * for it, and it is to find the lines fast.  In a stream the peer is behind, and letting go of them costs the sender twice the time.
+ */
+static inline bool nic_link_answers(struct nic_link *link)
+{
+	bool answers = link->rx_pos != link->answered;
+
+	link->answered = link->rx_pos;
+	return answers && link->demotes;
+}
+
+/* Lets go of the lines of the packet just published, but the first: that one the peer is already asking for. */
+static inline void nic_link_let_go(const struct nic_link *link, uint32_t cells)
+{
+	for (uint32_t i = cells - 1; i; i--)
+		nic_demote(nic_link_more(link->tx, link->tx_pos, -i));
+}
+
 /* Has a packet arrived? */
 static inline bool nic_link_any(const struct nic_link *link)
 {
@@ -198,7 +222,7 @@ static inline void nic_link_take(struct nic_link *link, uint32_t cells)
 /* Done with it. */
 static inline void nic_link_consume(struct nic_link *link, uint32_t cells)
 {
-	link->rx_more = cells <= NIC_LINK_FEW ? cells - 1 : 0;
+	link->rx_more = (uint8_t)(cells <= (link->demotes ? NIC_LINK_FEW_DEMOTED : NIC_LINK_FEW) ? cells - 1 : 0);
 	link->rx_pos += cells;
 	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
 		link->rx_told = link->rx_pos;

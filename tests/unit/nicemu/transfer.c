@@ -358,16 +358,25 @@ static void short_commands(void)
 	pair_close(&p);
 }
 
+/* Parameter `demote` decides from what length on a short message goes in a buffer: no test depends on the processor. */
+static void pair_open_demoting(struct pair *p, const char *demote)
+{
+	CHECK_EQ(nic_param_set("demote", demote, "test"), NIC_OK);
+	pair_open(p, NIC_RELIABLE_DELIVERY);
+	CHECK_EQ(nic_param_set("demote", "auto", "test"), NIC_OK);
+}
+
 /* When the peer does not look, short messages of many cells leave the link to the others: they go in buffers, in order. */
-static void short_commands_pile_up(void)
+static void pile_up(const char *demote)
 {
 	enum { N = 110, LEN = 500, CELLS = 9 };
+	bool cells = strcmp(demote, "off") == 0;
 	struct pair p;
 	uint8_t data[LEN];
 	uint64_t in_buffers;
 
 	SKIP_ASKING();
-	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pair_open_demoting(&p, demote);
 	for (int i = 0; i < N; i++)
 		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * LEN, LEN));
 	for (int i = 0; i < N; i++) {
@@ -380,7 +389,7 @@ static void short_commands_pile_up(void)
 	}
 	in_buffers = counter(p.a.nic, "bytes_buffer") / LEN;
 	CHECK((N - in_buffers) * CELLS < NIC_RING_CELLS);
-	CHECK((N - in_buffers) * CELLS > NIC_RING_CELLS / 2);
+	CHECK(cells ? (N - in_buffers) * CELLS > NIC_RING_CELLS / 2 : in_buffers == N);
 	CHECK_EQ(counter(p.a.nic, "bytes_inline") / LEN, N - in_buffers);
 	pair_poll(&p);
 	for (int i = 0; i < N; i++) {
@@ -388,6 +397,59 @@ static void short_commands_pile_up(void)
 		CHECK_EQ(p.b.desc[i].length, LEN);
 		CHECK(is_pattern(p.b.mem + i * LEN, LEN, i));
 	}
+	pair_close(&p);
+}
+
+static void short_commands_pile_up(void)
+{
+	pile_up("off");
+}
+
+/* Where lines are let go of, buffers from 400 bytes on, with room for cells or without. */
+static void short_commands_in_buffers(void)
+{
+	pile_up("on");
+}
+
+/* `n` messages of `len` bytes one way. */
+static void send_shorts(struct pair *p, struct end *from, struct end *to, int n, uint32_t len)
+{
+	static uint8_t data[NIC_INLINE_MAX];
+	struct nic_short m = { .b = data, .blen = len - 8 };
+
+	for (int i = 0; i < n; i++) {
+		recv_desc(to, fill(to, i, 0, to->mem, NIC_INLINE_MAX));
+		CHECK_EQ(nic_send_short(from->nic, from->vi, &m), NIC_OK);
+	}
+	pair_poll(p);
+	for (int i = 0; i < n; i++)
+		CHECK_EQ(status_of(&to->desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+}
+
+/* Lines are let go of at the first message after one has come, where it has more than one line, in cells or in a buffer. */
+static void answers_are_demoted(void)
+{
+	struct pair p;
+	uint64_t before;
+
+	SKIP_ASKING();
+	pair_open_demoting(&p, "on");
+	send_shorts(&p, &p.a, &p.b, 1, 100);
+	before = counter(p.a.nic, "demoted");
+	send_shorts(&p, &p.a, &p.b, 5, 100);
+	CHECK_EQ(counter(p.a.nic, "demoted"), before);
+	for (uint32_t len = 16; len <= 1016; len += 100) {
+		before = counter(p.a.nic, "demoted");
+		send_shorts(&p, &p.b, &p.a, 1, 16);
+		send_shorts(&p, &p.a, &p.b, 5, len);
+		CHECK_EQ(counter(p.a.nic, "demoted"), before + (len > NIC_PAYLOAD));
+	}
+	CHECK_EQ(counter(p.b.nic, "demoted"), 0);
+	pair_close(&p);
+	pair_open_demoting(&p, "off");
+	send_shorts(&p, &p.b, &p.a, 1, 16);
+	send_shorts(&p, &p.a, &p.b, 5, 500);
+	CHECK_EQ(counter(p.a.nic, "demoted"), 0);
 	pair_close(&p);
 }
 
@@ -402,6 +464,8 @@ int main(void)
 	CASE(scatter_gather);
 	CASE(short_commands);
 	CASE(short_commands_pile_up);
+	CASE(short_commands_in_buffers);
+	CASE(answers_are_demoted);
 	CASE(given_buffers);
 	CASE(mixed_buffers);
 	CASE(rdma_sizes);

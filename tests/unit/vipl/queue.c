@@ -497,8 +497,25 @@ static void cq_next(void)
 	one_close(&o);
 }
 
+/*
+ * The processor, which these tests may not depend on, decides from what length on short messages go in buffers (parameter demote).
+ * True, too, where the program wants to be handed no buffer: it gets a copy.
+ */
+static void with_buffers(void test(bool), bool from_400_bytes)
+{
+	VIP(VIP_SUCCESS, VipxParameterSet("demote", from_400_bytes ? "on" : "off", "test"));
+	test(from_400_bytes);
+	VIP(VIP_SUCCESS, VipxParameterSet("demote", "auto", "test"));
+}
+
+/* How many bytes of this NIC's have gone in buffers. */
+static VIP_UINT64 in_buffers(VIP_NIC_HANDLE nic)
+{
+	return *VipxCounter(nic, "bytes_buffer", "");
+}
+
 /* Short messages sent inside the command come by value: the receive stays posted, and takes the first that cannot. */
-static void by_value(void)
+static void values(bool buffers)
 {
 	static const unsigned lengths[] = { 8, 9, 40, 48, 49, 108, 109, 500, VIPX_SHORT_MAX };
 	VIPX_SHORT m = { .Head = 0x0807060504030201 };
@@ -530,6 +547,7 @@ static void by_value(void)
 		CHECK_EQ(next.Data[0], m.Head);
 		CHECK(memcmp(&next.Data[1], data, lengths[i] - 8) == 0);
 	}
+	CHECK_EQ(in_buffers(o.nic), buffers ? 500 + VIPX_SHORT_MAX : 0);
 	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
 	/* What another call has brought in has taken its receive; what comes after that stays behind it. */
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 2, 2000), o.handle));
@@ -550,6 +568,16 @@ static void by_value(void)
 	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
 	VIP(VIP_NOT_DONE, VipxSendShort(o.a, &m));
 	one_close(&o);
+}
+
+static void by_value(void)
+{
+	with_buffers(values, false);
+}
+
+static void by_value_from_buffers(void)
+{
+	with_buffers(values, true);
 }
 
 /* Two VIs to be connected; the receives of o->b complete on the queue that is returned. */
@@ -611,7 +639,7 @@ static void by_value_of_one(void)
 }
 
 /* A receive that was good for one message by value is not asked again; the one behind it is. */
-static void next_receive(void)
+static void next_ones(bool buffers)
 {
 	static const char data[9] = "too long";
 	static uint8_t bytes[VIPX_SHORT_MAX];
@@ -652,8 +680,9 @@ static void next_receive(void)
 	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &all));
 	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
-	CHECK(next.Message == next.Data && !next.Buffer && next.Length == VIPX_SHORT_MAX);
-	CHECK(next.Data[0] == all.Head && memcmp(&next.Data[1], bytes, VIPX_SHORT_MAX - 8) == 0);
+	CHECK((next.Message == next.Data) == !buffers && next.Buffer == (buffers ? next.Message : NULL) && next.Length == VIPX_SHORT_MAX);
+	CHECK(memcmp(next.Message, &all.Head, 8) == 0 && memcmp((uint8_t *)next.Message + 8, bytes, VIPX_SHORT_MAX - 8) == 0);
+	VipxGiveBuffer(o.nic, next.Buffer);
 	/* Another call, and a descriptor: the same goes to a buffer. */
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &all));
 	CHECK(VipxPoll(o.nic) > 0);
@@ -672,6 +701,16 @@ static void next_receive(void)
 	CHECK(!next.Message);
 	VIP(VIP_DESCRIPTOR_ERROR, VipxCQTake(cq, &next));
 	one_close(&o);
+}
+
+static void next_receive(void)
+{
+	with_buffers(next_ones, false);
+}
+
+static void next_receive_from_buffers(void)
+{
+	with_buffers(next_ones, true);
 }
 
 /* Entries of a VI that has gone are not shown. */
@@ -722,8 +761,10 @@ int main(void)
 	CASE(cq_overflow);
 	CASE(cq_next);
 	CASE(by_value);
+	CASE(by_value_from_buffers);
 	CASE(by_value_of_one);
 	CASE(next_receive);
+	CASE(next_receive_from_buffers);
 	CASE(cq_of_the_dead);
 	return check_done();
 }
