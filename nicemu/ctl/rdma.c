@@ -11,7 +11,8 @@
  * For the last two the other NIC is *asked*: a packet names a claim (mem/claim.h), the descriptor waits.  Of what the other
  * one has not claimed when it has shown no sign of life for a number of passes, nothing is left to it: this NIC closes the
  * claim and does the rest alone.  Until the other one looks at the requests that it has been sent it is not asked again.  For a
- * half that has not been begun when this NIC is through with its own there is no patience: the rest takes no longer than a wait.
+ * half that has not been begun when this NIC is through with its own there is no patience, unless the other one is at work on one
+ * before it: the rest takes no longer than a wait.
  *
  * Protection.  Each NIC asks its own table about its own memory, at the time of the copy; the initiator looks at the
  * target's as well before it touches anything there.  A NIC that copies into or out of the process that asked it has been
@@ -31,7 +32,7 @@
 enum {
 	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
-	DOUBT = 63,         /* transfers done alone at most before the peer is asked again */
+	DOUBT = 63,         /* writes done alone at most before one goes in packets again */
 	PART_MIN = 2048,
 	PUT_PARTS = 4,      /* packets of a write at most */
 	PAGE = 4096,
@@ -131,8 +132,9 @@ static uint32_t stream_limit(const struct nic_link *link)
 }
 
 /*
- * A peer that computes and looks now and then, or that copies for itself, would be waited for in vain again and again.  Doubt
- * comes fast and goes slowly, so that who is late more than now and then is hardly ever asked.
+ * Packets of a write to a peer that computes and looks now and then, or that copies for itself, would be waited for in vain again
+ * and again.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  For a half there
+ * is no doubt: asking for it in vain costs little beside the copy.
  */
 static void was_late(struct nic_doubt *d)
 {
@@ -174,8 +176,7 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return ALONE;
 	if (w->total && w->total <= packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link) &&
-	    !(w->op == NIC_CTL_RDMA_READ && in_doubt(&link->half)))
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link))
 		return HALVES;
 	return ALONE;
 }
@@ -306,9 +307,26 @@ static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_as
 		return false;
 	link->absent = true;
 	link->absent_seen = seen_before;
-	was_late(&link->half);
 	nic_count(nic, shared_taken_back, 1);
 	return true;
+}
+
+/* Is the peer copying for one of the transfers before this one?  Then it is there, and comes to this one next. */
+static bool at_work(const struct nic_link *link, uint32_t id)
+{
+	for (uint32_t before = link->ask_head; before != id; before++) {
+		uint64_t word = nic_claim_look(asked(link, before));
+
+		if (link->ask[before % NIC_CLAIMS].id && (word & NIC_CLAIM_PARTS) && !(word & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)))
+			return true;
+	}
+	return false;
+}
+
+/* This NIC's half is copied and the peer's is not begun: is the peer left out of it? */
+static bool is_late(const struct nic_link *link, const struct work *w, uint64_t word, uint32_t id)
+{
+	return w->op == NIC_CTL_RDMA_READ && link->impatient && !(word & NIC_CLAIM_PARTS) && !at_work(link, id);
 }
 
 static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
@@ -327,7 +345,7 @@ static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_li
 	}
 	nic_count(nic, bytes_own_half, from);
 	word = nic_claim_look(asked(link, id));
-	if (w->op == NIC_CTL_RDMA_READ && link->impatient && !(word & NIC_CLAIM_PARTS) && take_half_back(nic, link, a)) {
+	if (nic_unlikely(is_late(link, w, word, id)) && take_half_back(nic, link, a)) {
 		error = move(nic, ctx, link, w, from, w->total - from);
 		over(nic, link, a);
 		e->flags &= ~NIC_TXE_ASKED;
@@ -336,7 +354,6 @@ static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_li
 		e->done = w->total;
 		return STEP_DONE;
 	}
-	was_in_time(&link->half);
 	if (!(word & NIC_CLAIM_DONE))
 		return STEP_WAIT;
 	nic_count(nic, bytes_peer_half, w->total - from);

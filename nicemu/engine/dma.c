@@ -11,7 +11,7 @@
 
 #include "nicemu/ctl/ctl.h"
 
-enum { SLOW = 2000 }; /* ns for 8 KB */
+enum { SLOW = 2600 }; /* ns for 8 KB */
 
 static uint64_t now(void)
 {

@@ -100,7 +100,7 @@ struct nic_link {
 	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
 	uint32_t stream_max, stream_busy, stream_mutual;
 	uint32_t put_max;                 /* bytes: up to this a write goes in packets */
-	struct nic_doubt put, half;       /* of writes in packets, and of halves of reads */
+	struct nic_doubt put;             /* of writes in packets */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
