@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 #include "ompi_config.h"
+#include "opal/class/opal_free_list.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/base/base.h"
@@ -108,6 +109,7 @@ struct coll_qnix {
 	opal_mutex_t lock;       /* of lists and states; done callbacks run without it and inside it */
 	struct coll_qnix_module *busy;  /* modules with something waiting */
 	struct coll_qnix_request *others;
+	opal_free_list_t free;   /* requests */
 	opal_mutex_t poll_lock;  /* of the next two; taken inside the other */
 	int requests;            /* not complete */
 	bool polled;             /* opal_progress calls coll_qnix_progress */

@@ -8,6 +8,7 @@
 
 #include "opal/mca/base/mca_base_var.h"
 
+enum { REQUESTS_MORE = 16 }; /* that a list of free ones grows by */
 enum { PRIORITY = 60 /* tuned has 30, sm 0, libnbc 10, han 0 */ };
 
 static int component_register(void);
@@ -64,7 +65,9 @@ static int component_open(void)
 	}
 	OBJ_CONSTRUCT(&coll_qnix.lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&coll_qnix.poll_lock, opal_mutex_t);
-	return OMPI_SUCCESS;
+	OBJ_CONSTRUCT(&coll_qnix.free, opal_free_list_t);
+	return opal_free_list_init(&coll_qnix.free, sizeof(struct coll_qnix_request), opal_cache_line_size, OBJ_CLASS(coll_qnix_request_t), 0, 0,
+	                           0, -1, REQUESTS_MORE, NULL, 0, NULL, NULL, NULL);
 }
 
 static int component_close(void)
@@ -72,6 +75,7 @@ static int component_close(void)
 	if (coll_qnix.cmpi)
 		cmpi_unshare(coll_qnix.cmpi, &coll_qnix);
 	coll_qnix.cmpi = NULL;
+	OBJ_DESTRUCT(&coll_qnix.free);
 	OBJ_DESTRUCT(&coll_qnix.poll_lock);
 	OBJ_DESTRUCT(&coll_qnix.lock);
 	return OMPI_SUCCESS;

@@ -14,7 +14,7 @@ static int request_free(ompi_request_t **request)
 	if (!REQUEST_COMPLETE(&r->super))
 		return MPI_ERR_REQUEST;
 	OMPI_REQUEST_FINI(&r->super);
-	OBJ_RELEASE(r);
+	opal_free_list_return(&coll_qnix.free, &r->super.super);
 	*request = MPI_REQUEST_NULL;
 	return OMPI_SUCCESS;
 }
@@ -32,8 +32,6 @@ static void construct(coll_qnix_request_t *r)
 	r->super.req_status._cancelled = 0;
 	r->super.req_free = request_free;
 	r->super.req_cancel = request_cancel;
-	r->other = NULL;
-	r->chain = NULL;
 }
 
 #ifdef QNIX_OMPI_NBC_REQUEST /* configure has found it */
@@ -65,7 +63,7 @@ static void poll_while_needed(int change)
 
 struct coll_qnix_request *coll_qnix_request_new(struct coll_qnix_module *m)
 {
-	struct coll_qnix_request *r = OBJ_NEW(coll_qnix_request_t);
+	struct coll_qnix_request *r = (struct coll_qnix_request *)opal_free_list_get(&coll_qnix.free);
 
 	if (!r)
 		return NULL;
@@ -73,7 +71,10 @@ struct coll_qnix_request *coll_qnix_request_new(struct coll_qnix_module *m)
 	r->super.req_state = OMPI_REQUEST_ACTIVE;
 	r->super.req_mpi_object.comm = m->comm;
 	r->super.req_status = (ompi_status_public_t){ .MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG };
+	r->super.req_complete_cb = NULL;
 	r->op = (struct coll_qnix_op){ .module = m, .request = r };
+	r->other = NULL;
+	r->chain = NULL;
 	OBJ_RETAIN(m); /* the communicator may be freed before it is complete */
 	poll_while_needed(1);
 	return r;

@@ -285,6 +285,8 @@ static __attribute__((noinline)) int submit(struct cmpi_group *g, struct via_gro
 	*g->tail = own;
 	g->tail = &own->next;
 	list(g);
+	if (op.started) /* a moment ago, and it was not over */
+		return CMPI_OK;
 	run(g);
 	via_completion_run(c);
 	return CMPI_OK;
