@@ -168,7 +168,7 @@ int nic_mem_alloc(struct nic *nic, uint64_t len, void **out);
 int nic_mem_free(struct nic *nic, void *ptr);
 
 /*
- * Payload buffers.  A message above NIC_INLINE_MAX bytes travels in a buffer of the card's pool, NIC_BUFFER_SIZE bytes,
+ * Payload buffers.  A message above NIC_INLINE_MAX bytes, and some shorter ones, travel in a buffer of the card's pool, NIC_BUFFER_SIZE bytes,
  * 64-byte aligned, that changes hands from the sender to the receiver.  The consumer may take part:
  *  - take/give: own a buffer, fill it, read it.  A buffer not given back or sent is the consumer's until nic_close.
  *  - a send descriptor with NIC_CTL_POOL and exactly one data segment (handle NIC_POOL_HANDLE) inside one taken buffer,

@@ -311,22 +311,24 @@ static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_as
 	return true;
 }
 
-/* Is the peer copying for one of the transfers before this one?  Then it is there, and comes to this one next. */
-static bool at_work(const struct nic_link *link, uint32_t id)
+/* Is the peer copying its half of a transfer before this one, of the same VI?  Then it is there, and comes to this one next. */
+static bool at_work(const struct nic_link *link, const struct nic_ask *a)
 {
-	for (uint32_t before = link->ask_head; before != id; before++) {
-		uint64_t word = nic_claim_look(asked(link, before));
+	for (uint32_t id = link->ask_head; id != a->id; id++) {
+		const struct nic_ask *before = &link->ask[id % NIC_CLAIMS];
+		uint64_t word = nic_claim_look(asked(link, id));
 
-		if (link->ask[before % NIC_CLAIMS].id && (word & NIC_CLAIM_PARTS) && !(word & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)))
+		if (before->id && before->vi == a->vi && (before->op == NIC_OP_READ_HALF || before->op == NIC_OP_WRITE_HALF) &&
+		    (word & NIC_CLAIM_PARTS) && !(word & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)))
 			return true;
 	}
 	return false;
 }
 
 /* This NIC's half is copied and the peer's is not begun: is the peer left out of it? */
-static bool is_late(const struct nic_link *link, const struct work *w, uint64_t word, uint32_t id)
+static bool is_late(const struct nic_link *link, const struct nic_ask *a, uint64_t word)
 {
-	return w->op == NIC_CTL_RDMA_READ && link->impatient && !(word & NIC_CLAIM_PARTS) && !at_work(link, id);
+	return a->op == NIC_OP_READ_HALF && link->impatient && !(word & NIC_CLAIM_PARTS) && !at_work(link, a);
 }
 
 static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
@@ -345,7 +347,7 @@ static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_li
 	}
 	nic_count(nic, bytes_own_half, from);
 	word = nic_claim_look(asked(link, id));
-	if (nic_unlikely(is_late(link, w, word, id)) && take_half_back(nic, link, a)) {
+	if (nic_unlikely(is_late(link, a, word)) && take_half_back(nic, link, a)) {
 		error = move(nic, ctx, link, w, from, w->total - from);
 		over(nic, link, a);
 		e->flags &= ~NIC_TXE_ASKED;

@@ -422,6 +422,7 @@ static nic_noinline void returned(struct nic *nic, const struct arrival *a)
 {
 	uint32_t n = a->p->ret.n;
 
+	a->link->answered++; /* nothing that the peer waits for an answer to */
 	for (uint32_t i = 0; i < n && i < 11; i++) {
 		uint32_t index = a->p->ret.buffer[i];
 

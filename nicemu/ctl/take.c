@@ -1,7 +1,7 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control program, receiving side, the short way: a message of one packet is handed over by value, copied out of the link or in
- * the buffer that came with it.  The receive that it would have used stays at the head of its queue.  Whatever is not quite
+ * Control program, receiving side, the short way: a message of one packet is handed over by value, copied out of the link, in the
+ * buffer that came with it, or copied out of that.  The receive that it would have used stays at the head of its queue.  Whatever is not quite
  * ordinary is left to rx.c.  As there, a packet is foreign memory: every member is copied once and the copy is checked.
  */
 #include "nicemu/ctl/ctl.h"

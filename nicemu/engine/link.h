@@ -68,7 +68,7 @@ struct nic_link {
 	uint32_t rx_pos, rx_told;         /* next cell; position last published */
 	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
 	bool demotes;                     /* answers let go of their lines (nic_link_answers) */
-	uint32_t answered;                /* rx_pos at the last packet sent that was more than a line */
+	uint32_t answered;                /* rx_pos when a message of more than a line was last sent the short way (nic_link_answers) */
 	uint32_t *rx_exact;               /* rx_pos in the slot */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
 	uint32_t rx_ahead;                /* position of the packet whose payload was asked for ahead */
