@@ -46,7 +46,7 @@ static int repost_send(struct end *e, struct nic_desc *d)
 
 	if (status_of(d) & NIC_ST_ERROR_MASK)
 		return 0;
-	send_desc(e, fill(e, i, 0, e->mem + 100000, rand() % 3 ? rand() % 60 : rand() % 8320));
+	send_desc(e, fill(e, i, 0, e->mem + 100000, rand() % 3 ? rand() % 60 : rand() % NIC_BUFFER_SIZE));
 	return 1;
 }
 

@@ -132,24 +132,26 @@ static void case3_data_leaves_credit_for_control(void)
 /* 4. Not enough credit for a series of eager packets: rendezvous takes one. */
 static void case4_eager_burst_becomes_rendezvous(void)
 {
+	enum { TWO = VIA_EAGER_ONE + 1000 };
 	struct via_send send;
 	uint32_t n = 1;
 
 	REQUIRE(pair_of(8, 2, 1, 3, 2, 8));
 	via_match_engine(job[B].c, &engine_posted);
-	CHECK_EQ(match(&send, 12000), CMPI_OK); /* two packets: 8 - 2 >= 3 */
+	job[A].c->params.rendezvous_threshold = TWO;
+	CHECK_EQ(match(&send, TWO), CMPI_OK); /* two packets: 8 - 2 >= 3 */
 	CHECK_EQ(job_count(A, "cmpi_eager"), 1);
 	job_turn(10);
 	CHECK_EQ(received, 1);
 	while (to(A, B)->remote_credit > 4)
 		CHECK_EQ(job_send(A, B, n++, 8), CMPI_OK);
-	CHECK_EQ(match(&send, 12000), CMPI_OK); /* 4 - 2 < 3 */
+	CHECK_EQ(match(&send, TWO), CMPI_OK); /* 4 - 2 < 3 */
 	CHECK_EQ(job_count(A, "cmpi_eager"), 1);
 	CHECK_EQ(to(A, B)->remote_credit, 3);
 	job_turn(20);
 	CHECK_EQ(sent, 1);
 	CHECK_EQ(received, 1);
-	CHECK(!memcmp(data, room, 12000));
+	CHECK(!memcmp(data, room, TWO));
 	job_close();
 }
 

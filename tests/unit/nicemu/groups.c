@@ -184,7 +184,7 @@ static void broadcast(int root, uint32_t len, bool late)
 
 static void broadcasts(void)
 {
-	static const uint32_t sizes[] = { 0, 1, 16, 17, 512, 513, 4096, 8320, 8321, 40000, NIC_BCAST_MAX };
+	static const uint32_t sizes[] = { 0, 1, 16, 17, 512, 513, 4096, 8320, NIC_BUFFER_SIZE, NIC_BUFFER_SIZE + 1, 40000, NIC_BCAST_MAX };
 	uint32_t op;
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
