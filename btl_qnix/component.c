@@ -20,7 +20,7 @@ enum { FRAGS_FIRST = 64, FRAGS_MOST = 4096, OPS_FIRST = 64, OPS_MOST = 16384 };
 
 /*
  * ob1 sends what fits in one message eagerly, and lets the receiver read the rest from the sender's memory (RGET).  Its
- * header is 14 bytes, but it takes the size of its largest header, 56, off the limit: 8 KB of data are the most that
+ * header is 14 bytes, but it takes the size of its largest header, 56, off the limit: 16 KB of data are the most that
  * travel in a message.
  */
 enum { EAGER_DATA = 16384, OB1_LARGEST_HEADER = 56, EAGER_LIMIT = EAGER_DATA + OB1_LARGEST_HEADER };
