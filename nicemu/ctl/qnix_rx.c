@@ -332,7 +332,7 @@ static void request_context(struct qnix *q, const struct qnix_header *h, const s
 static void take_staged(struct qnix *q, struct nic_link *link, const struct qnix_system_head *head, const struct qnix_header *h,
                         const struct qnix_request *req, uint32_t buffer)
 {
-	uint32_t vi = req->tag & (NIC_VI_TABLE - 1), index = (req->staged & 0x3FFFF) - 1, offset = req->staged >> 18;
+	uint32_t vi = req->tag & (NIC_VI_TABLE - 1), index = QNIX_STAGED_BUFFER(req->staged), offset = QNIX_STAGED_OFFSET(req->staged);
 	struct nic_vi_ctx *ctx = nic_vi(q->nic, vi);
 	const uint8_t *data = nic_buffer(q->nic, index) + offset;
 
@@ -354,7 +354,8 @@ static void take_staged(struct qnix *q, struct nic_link *link, const struct qnix
 
 static bool staged(const struct qnix_request *req)
 {
-	return req->staged && (req->staged & 0x3FFFF) - 1 < NIC_POOL_BUFFERS && (req->staged >> 18) + req->len <= NIC_BUFFER_SIZE;
+	return req->staged && QNIX_STAGED_BUFFER(req->staged) < NIC_POOL_BUFFERS &&
+	       (uint64_t)QNIX_STAGED_OFFSET(req->staged) + req->len <= NIC_BUFFER_SIZE;
 }
 
 /*

@@ -82,7 +82,7 @@ static void done_vi(struct qnix *q, const struct qnix_sq *s, uint32_t state)
 	const struct nic_desc *desc = nic_host(e->desc);
 
 	if (s->staged && !(desc->control & NIC_CTL_POOL))
-		nic_buffer_give(q->nic, (s->staged & 0x3FFFF) - 1);
+		nic_buffer_give(q->nic, QNIX_STAGED_BUFFER(s->staged));
 	ctx->queued--;
 	if (ctx->tx_last == qnix_sq_index(q, s))
 		ctx->tx_last = QNIX_NONE;

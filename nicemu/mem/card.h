@@ -147,6 +147,7 @@ struct nic_card_map {
 
 _Static_assert(sizeof(((struct nic_slot *)0)->ring[0]) % NIC_PAGE == 0, "a ring can be made writable alone");
 _Static_assert(NIC_BUFFER_SIZE % 64 == 0, "buffers stay aligned");
+_Static_assert((int)NIC_POOL_BUFFERS <= (int)QNIX_STAGED_MASK && NIC_BUFFER_SIZE <= 1 << (32 - QNIX_STAGED_SHIFT), "one word names a place in the pool");
 _Static_assert(sizeof(struct nic_card_map) % NIC_PAGE == 0, "the heap starts on a page");
 _Static_assert(offsetof(struct nic_slot, listen) % NIC_PAGE == 0, "tables start on pages");
 
