@@ -80,6 +80,7 @@ static int component_register(void)
 static int component_open(void)
 {
 	qnix_tell_init();
+	OBJ_CONSTRUCT(&mtl_qnix.ends, opal_recursive_mutex_t);
 	OBJ_CONSTRUCT(&mtl_qnix.lock, opal_mutex_t);
 	OBJ_CONSTRUCT(&mtl_qnix.peers, opal_list_t);
 	atomic_store_explicit(&mtl_qnix.closing, false, memory_order_relaxed); /* one thread so far */
@@ -90,6 +91,7 @@ static int component_close(void)
 {
 	OBJ_DESTRUCT(&mtl_qnix.peers);
 	OBJ_DESTRUCT(&mtl_qnix.lock);
+	OBJ_DESTRUCT(&mtl_qnix.ends);
 	return OMPI_SUCCESS;
 }
 

@@ -93,6 +93,8 @@ struct mtl_qnix_module {
 	struct cmpi *cmpi;
 	int priority;
 	atomic_bool closing;                /* lost peers no longer matter */
+	opal_recursive_mutex_t ends;        /* of sends, where there are threads: send.c */
+	ompi_request_free_fn_t pml_free;    /* pml/cm's own, for sends; under that lock */
 	opal_mutex_t lock;                  /* of peers */
 	opal_list_t peers;
 };

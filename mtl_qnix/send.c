@@ -102,11 +102,53 @@ static inline void end(struct mtl_qnix_request *r, int err, bool cancelled)
 	r->super.completion_callback(&r->super);
 }
 
+/*
+ * pml/cm (Open MPI 4.1 to 5.0) ends a send like this: completes its request, notes that, looks whether the request has been freed,
+ * and gives it back if so.  Who waited frees: notes that, looks whether the end was noted, and gives it back if so.  Threads that
+ * do the two at a time give the request back twice: it is handed out twice, and a communicator goes while it is in use.  So a
+ * send that another thread may end is ended under a lock, and freed under it.  Ends may call back, which may free, or send:
+ * the lock is recursive, and C-MPI calls `done` with no lock of its own held.
+ */
+static int free_ended(struct ompi_request_t **request)
+{
+	int rc;
+
+	opal_mutex_lock(&mtl_qnix.ends);
+	(*request)->req_free = mtl_qnix.pml_free; /* the next send may leave at once */
+	rc = mtl_qnix.pml_free(request);
+	opal_mutex_unlock(&mtl_qnix.ends);
+	return rc;
+}
+
 static void sent(struct cmpi_req *req)
 {
 	if (OPAL_UNLIKELY(req->status.err != CMPI_OK))
 		mtl_qnix_failed(req, req->status.err);
+	OPAL_THREAD_LOCK(&mtl_qnix.ends);
 	end(mtl_qnix_request_of(req), req->status.err, req->status.cancelled);
+	OPAL_THREAD_UNLOCK(&mtl_qnix.ends);
+}
+
+/* For cmpi_isend, with threads.  A buffered send is complete, and pml/cm would say so without a look at other threads. */
+static __opal_attribute_noinline__ int queue_locked(struct mtl_qnix_request *r, mca_pml_base_send_mode_t mode)
+{
+	struct ompi_request_t *request = r->super.ompi_req;
+	int err;
+
+	opal_mutex_lock(&mtl_qnix.ends);
+	err = cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
+	if (OPAL_LIKELY(err == CMPI_OK)) {
+		if (mode == MCA_PML_BASE_SEND_BUFFERED && !REQUEST_COMPLETE(request)) {
+			request->req_status.MPI_ERROR = MPI_SUCCESS;
+			ompi_request_complete(request, true);
+		}
+		if (request->req_free != free_ended) {
+			mtl_qnix.pml_free = request->req_free; /* the same of all sends */
+			request->req_free = free_ended;
+		}
+	}
+	opal_mutex_unlock(&mtl_qnix.ends);
+	return err;
 }
 
 static __opal_attribute_noinline__ void add_bound(struct cmpi_req *req, const struct opal_convertor_t *convertor, const void *packed)
@@ -116,13 +158,13 @@ static __opal_attribute_noinline__ void add_bound(struct cmpi_req *req, const st
 }
 
 /* It did not leave at once. */
-static __opal_attribute_noinline__ int queue(struct mtl_qnix_request *r, const struct cmpi_req *req)
+static __opal_attribute_noinline__ int queue(struct mtl_qnix_request *r, const struct cmpi_req *req, mca_pml_base_send_mode_t mode)
 {
 	int err;
 
 	r->cmpi = *req;
 	r->cmpi.done = sent;
-	err = cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
+	err = opal_using_threads() ? queue_locked(r, mode) : cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OMPI_SUCCESS;
 	if (r->packed)
@@ -147,7 +189,7 @@ int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 		add_bound(&req, convertor, r->packed);
 	err = cmpi_send(mtl_qnix.cmpi, &req);
 	if (OPAL_UNLIKELY(err != CMPI_OK))
-		return queue(r, &req);
+		return queue(r, &req, mode);
 	end(r, CMPI_OK, false);
 	return OMPI_SUCCESS;
 }
