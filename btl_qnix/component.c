@@ -20,10 +20,10 @@ enum { FRAGS_FIRST = 64, FRAGS_MOST = 4096, OPS_FIRST = 64, OPS_MOST = 16384 };
 
 /*
  * ob1 sends what fits in one message eagerly, and lets the receiver read the rest from the sender's memory (RGET).  Its
- * header is 14 bytes, but it takes the size of its largest header, 56, off the limit: 16 KB of data are the most that
+ * header is 14 bytes, but it takes the size of its largest header, 56, off the limit: 32 KB of data are the most that
  * travel in a message.
  */
-enum { EAGER_DATA = 16384, OB1_LARGEST_HEADER = 56, EAGER_LIMIT = EAGER_DATA + OB1_LARGEST_HEADER };
+enum { EAGER_DATA = 32768, OB1_LARGEST_HEADER = 56, EAGER_LIMIT = EAGER_DATA + OB1_LARGEST_HEADER };
 _Static_assert(EAGER_DATA + 32 <= CMPI_AM_MAX, "a rendezvous header and its eager data fit in one message");
 _Static_assert(BTL_QNIX_SMALL >= OB1_LARGEST_HEADER + CMPI_KEY_LEN, "control messages fit in a descriptor");
 

@@ -63,7 +63,7 @@ enum {
 	NIC_DISC_MAX = 64,             /* bytes of a discriminator */
 	NIC_DEVICE_MAX = 48,           /* bytes of a device name, terminator included */
 	NIC_INLINE_MAX = 1068,         /* bytes that travel inside the cells of the link */
-	NIC_BUFFER_SIZE = 16384 + 128, /* bytes of a payload buffer, a multiple of 64 */
+	NIC_BUFFER_SIZE = 32768 + 128, /* bytes of a payload buffer, a multiple of 64 */
 };
 
 /* Reliability levels (bit mask, values of VIPL). */

@@ -146,7 +146,7 @@ struct via_atomic_reply {
 
 enum {
 	VIA_SMALL = 48,     /* bytes of a packet that a vbuf has room for, and one cell of the NIC's link */
-	VIA_BUFFER = 16512, /* bytes of the largest packet: VIPX_BUFFER_SIZE */
+	VIA_BUFFER = 32896, /* bytes of the largest packet: VIPX_BUFFER_SIZE */
 	VIA_R3_BYTES = VIA_BUFFER - (int)sizeof(struct via_r3_data),
 	VIA_EAGER_ONE = VIA_BUFFER - (int)sizeof(struct via_eager),
 	VIA_EAGER_FIRST = VIA_BUFFER - (int)sizeof(struct via_eager_start),

@@ -82,7 +82,7 @@ struct qnix_request { /* Permission_Request */
 	uint32_t staged; /* ours: where the message lies ready, QNIX_STAGED; 0: it does not */
 };
 /* A buffer of the pool and where in it, in one word (0: none); the checks of both are whoever's that reads it. */
-enum { QNIX_STAGED_SHIFT = 17, QNIX_STAGED_MASK = (1 << QNIX_STAGED_SHIFT) - 1 };
+enum { QNIX_STAGED_SHIFT = 16, QNIX_STAGED_MASK = (1 << QNIX_STAGED_SHIFT) - 1 };
 #define QNIX_STAGED(buffer, offset) ((uint32_t)(buffer) + 1 + ((uint32_t)(offset) << QNIX_STAGED_SHIFT))
 #define QNIX_STAGED_BUFFER(staged) (((staged) & QNIX_STAGED_MASK) - 1)
 #define QNIX_STAGED_OFFSET(staged) ((staged) >> QNIX_STAGED_SHIFT)

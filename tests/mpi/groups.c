@@ -69,7 +69,7 @@ static void first_use(void)
 
 static void sizes(void)
 {
-	static const size_t n[] = { 1, 7, 16, 17, 64, 512, 513, 4096, 8192, 8320, 8321, 65536, 65537, 262144, 262145, 1 << 20, MOST };
+	static const size_t n[] = { 1, 7, 16, 17, 64, 512, 513, 4096, 8192, 8320, 8321, 32896, 32897, 65536, 65537, 262144, 262145, 1 << 20, MOST };
 
 	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++)
 		for (int root = 0; root < check.size; root++) {

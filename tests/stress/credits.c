@@ -17,7 +17,7 @@
 #include "tests/check.h"
 #include "tests/stress/fake_vipl.h"
 
-enum { PEERS = 4, MESSAGES = 256, WINDOW = 1 << 16, LONGEST = 60000 };
+enum { PEERS = 4, MESSAGES = 256, WINDOW = 1 << 16, LONGEST = 100000 };
 
 struct matched {
 	struct via_send send;
@@ -228,7 +228,7 @@ static void on_error(void *arg, struct cmpi_proc *proc, int err, const char *tex
 
 static uint32_t matched_len(uint32_t salt)
 {
-	static const uint32_t most[] = {1, 9, 100, 9000, 17000, LONGEST};
+	static const uint32_t most[] = {1, 9, 100, 9000, 40000, LONGEST};
 
 	return salt * 2246822519u % most[salt * 31u % 6];
 }
@@ -657,9 +657,9 @@ static void parameters(void)
 	fake_param("dynamic_credit_threshold", 1 + fake_random(20));
 	fake_param("backlog_max", 1 + fake_random(10));
 	fake_param("dreg_entries", 8 + fake_random(20));
-	fake_param("rendezvous_threshold", fake_random(20000));
+	fake_param("rendezvous_threshold", fake_random(50000));
 	fake_param("r3_threshold", fake_random(3000));
-	fake_param("eager_window", 20000 + fake_random(40000));
+	fake_param("eager_window", 40000 + fake_random(60000));
 	fake_param("lazy_deregister", fake_random(2));
 	if (fake_random(2))
 		fake_param("vbuf_max", 2 + fake_random(8));

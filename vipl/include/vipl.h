@@ -403,7 +403,7 @@ VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
  * takes a message that does not fit its segment in a pool buffer: Status then has VIP_STATUS_POOL and DS[1] names the
  * buffer, which is now the caller's to give back or to send on.
  */
-#define VIPX_BUFFER_SIZE 16512
+#define VIPX_BUFFER_SIZE 32896
 #define VIPX_POOL_HANDLE ((VIP_MEM_HANDLE)0xFFFFFFFFu)
 #define VIP_CONTROL_POOL 0x0010
 #define VIP_STATUS_POOL 0x00100000

@@ -255,7 +255,7 @@ static void done(void *arg, int err)
 
 static void a_peer_dies(void)
 {
-	static uint8_t from[30000], into[30000];
+	static uint8_t from[70000], into[70000];
 	struct via_send send = {.buf = from, .done = done, .arg = &result[2], .envelope = {.data_length = sizeof(from)}};
 	struct cmpi_reg *reg;
 	char pid[32];

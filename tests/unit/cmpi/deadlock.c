@@ -28,7 +28,7 @@ static bool pair_of(uint32_t depth, uint32_t noop, uint32_t threshold, uint32_t 
 
 /* ---- matched messages, as little of an engine as does ----------------------------------------------------------------------------- */
 
-static uint8_t data[200000], room[200000];
+static uint8_t data[400000], room[400000];
 static int sent, received;
 static struct via_recv posted;
 static struct via_incoming *unexpected;

@@ -76,7 +76,7 @@ static void message(uint32_t me, uint64_t len, uint64_t size, bool posted, enum 
 
 static void every_length(uint32_t me)
 {
-	static const uint64_t len[] = {0, 1, 28, 29, 40, 1000, 8300, 8301, 16384, 16385, MOST};
+	static const uint64_t len[] = {0, 1, 28, 29, 40, 1000, 8300, 16385, 32768, 32769, 32840, MOST};
 
 	REQUIRE(open_pair());
 	for (size_t i = 0; i < sizeof(len) / sizeof(len[0]); i++)

@@ -74,7 +74,7 @@ static void message(uint32_t len, uint32_t size, bool posted, enum via_mode mode
 
 static void every_protocol(const char *protocol, const char *counter)
 {
-	static const uint32_t len[] = {0, 1, 8, 9, 100, 2047, 2048, 8280, 8281, 16000, 16384, 16385, 20000, 100001, MOST};
+	static const uint32_t len[] = {0, 1, 8, 9, 100, 2047, 2048, 8280, 16000, VIA_EAGER_ONE, VIA_EAGER_ONE + 1, 32768, 32769, 40000, 100001, MOST};
 	uint32_t i;
 
 	REQUIRE(open_pair(protocol));

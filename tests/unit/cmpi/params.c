@@ -34,7 +34,7 @@ static void defaults_are_left_alone(void)
 	CHECK_EQ(p.dynamic, 32);
 	CHECK_EQ(p.vbuf_max, -1);
 	CHECK_EQ(p.protocol, VIA_PROTO_RGET);
-	CHECK_EQ(p.rendezvous_threshold, 16384);
+	CHECK_EQ(p.rendezvous_threshold, 32768);
 	CHECK_EQ(p.dreg_entries, 1000);
 	CHECK(p.lazy_deregister && !p.connect_all);
 }

@@ -554,7 +554,7 @@ static void many_barriers(struct cmpi_group *group)
 
 static void many_broadcasts(struct cmpi_group *group)
 {
-	static const size_t sizes[] = {0, 1, 16, 100, 8320, 16512, 16513, 100000, 700000};
+	static const size_t sizes[] = {0, 1, 16, 100, 8320, 32896, 32897, 100000, 700000};
 	static uint8_t data[4][700000];
 
 	for (uint32_t round = 0; round < 40; round++) {

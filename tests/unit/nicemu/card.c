@@ -206,7 +206,7 @@ static void slots_run_out(void)
 
 static void parameters(void)
 {
-	CHECK_EQ(nic_param_int("rendezvous_threshold"), 16384);
+	CHECK_EQ(nic_param_int("rendezvous_threshold"), 32768);
 	CHECK_EQ(nic_param_set("rendezvous_threshold", "2M", "test"), NIC_OK);
 	CHECK_EQ(nic_param_int("rendezvous_threshold"), 2 << 20);
 	CHECK_EQ(nic_param_set("rendezvous_threshold", "2x", "test"), NIC_PARAMETER);

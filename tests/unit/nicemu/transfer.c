@@ -3,7 +3,7 @@
 #include "nicemu/mem/slot.h"
 #include "tests/unit/nicemu/pair.h"
 
-static const uint32_t sizes[] = { 0, 1, 2, 7, 8, 15, 16, 31, 33, 47, 48, 49, 64, 100, 1000, 8191, 8320, NIC_BUFFER_SIZE, NIC_BUFFER_SIZE + 1, 16383, 16384, 16640, 65536,
+static const uint32_t sizes[] = { 0, 1, 2, 7, 8, 15, 16, 31, 33, 47, 48, 49, 64, 100, 1000, 8191, 8320, 16512, NIC_BUFFER_SIZE, NIC_BUFFER_SIZE + 1, 16383, 16384, 16640, 65536,
 	100001, 400000 };
 
 static void one(struct pair *p, uint32_t size, uint32_t seed)
