@@ -83,7 +83,7 @@ static nic_noinline void refill(struct nic *nic)
 {
 	uint32_t batch[NIC_BUFFER_BATCH], n;
 
-	if (nic->buffer_taken - lent(nic) + NIC_BUFFER_BATCH > nic->buffer_cap || !nic_card_trylock(nic->card))
+	if (nic->buffer_taken - nic->buffer_kept - lent(nic) + NIC_BUFFER_BATCH > nic->buffer_cap || !nic_card_trylock(nic->card))
 		return;
 	n = pool_get(&nic->map->pool, batch, NIC_BUFFER_BATCH);
 	if (!backed(nic, batch, n)) {

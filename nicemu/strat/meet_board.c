@@ -59,8 +59,10 @@ static void give_buffers(struct nic *nic, struct nic_board *board)
 
 		board->buffer[i] = 0;
 		nic_store_order();
-		if (buffer)
-			nic_buffer_give(nic, buffer - 1);
+		if (!buffer)
+			continue;
+		nic->buffer_kept--;
+		nic_buffer_give(nic, buffer - 1);
 	}
 }
 

@@ -109,6 +109,7 @@ static bool has_buffer(struct nic *nic, struct nic_group *g, uint32_t i)
 	if (!nic_buffer_take(nic, &taken))
 		return false;
 	g->board->buffer[i] = taken + 1;
+	nic->buffer_kept++;
 	return true;
 }
 

@@ -419,6 +419,32 @@ static void buffers_come_back(void)
 	CHECK_EQ(nic_load_relaxed(&n[0]->map->pool.bump), bump);
 }
 
+/* Boards may have more buffers than a process may take for its messages: else a broadcast would wait for ever for what boards keep. */
+static void boards_do_not_starve(void)
+{
+	static const uint32_t len[] = { 40000, 150000 }; /* 8 buffers, and 16 others */
+	int64_t cap = n[0]->buffer_cap;
+	uint32_t op[MANY];
+
+	nic_buffer_release(n[0]);
+	n[0]->buffer_cap = NIC_BUFFER_BATCH;
+	join(12, MANY);
+	for (int k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < len[k]; i++)
+			data[0][i] = (uint8_t)(i % 251 + (uint32_t)k);
+		for (int i = 0; i < MANY; i++)
+			op[i] = bcast(i, 0, len[k]);
+		for (int i = 0; i < MANY; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+		for (int i = 1; i < MANY; i++)
+			CHECK(memcmp(data[i], data[0], len[k]) == 0);
+	}
+	CHECK(n[0]->buffer_kept > n[0]->buffer_cap);
+	leave(MANY);
+	CHECK_EQ(n[0]->buffer_kept, 0);
+	n[0]->buffer_cap = cap;
+}
+
 /* A wait that would sleep sees what the boards say, and goes on when nothing has come. */
 static void no_sleep_over_news(void)
 {
@@ -472,6 +498,7 @@ int main(void)
 	CASE(lies_of_a_root);
 	CASE(lies_of_a_receiver);
 	CASE(buffers_come_back);
+	CASE(boards_do_not_starve);
 	CASE(no_sleep_over_news);
 	close_all();
 	return check_done();
