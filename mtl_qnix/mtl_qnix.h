@@ -95,6 +95,7 @@ struct mtl_qnix_module {
 	atomic_bool closing;                /* lost peers no longer matter */
 	opal_recursive_mutex_t ends;        /* of sends, where there are threads: send.c */
 	ompi_request_free_fn_t pml_free;    /* pml/cm's own, for sends; under that lock */
+	ompi_request_start_fn_t pml_start;
 	opal_mutex_t lock;                  /* of peers */
 	opal_list_t peers;
 };

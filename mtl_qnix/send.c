@@ -105,9 +105,10 @@ static inline void end(struct mtl_qnix_request *r, int err, bool cancelled)
 /*
  * pml/cm (Open MPI 4.1 to 5.0) ends a send like this: completes its request, notes that, looks whether the request has been freed,
  * and gives it back if so.  Who waited frees: notes that, looks whether the end was noted, and gives it back if so.  Threads that
- * do the two at a time give the request back twice: it is handed out twice, and a communicator goes while it is in use.  So a
- * send that another thread may end is ended under a lock, and freed under it.  Ends may call back, which may free, or send:
- * the lock is recursive, and C-MPI calls `done` with no lock of its own held.
+ * do the two at a time give the request back twice: it is handed out twice, and a communicator goes while it is in use.  A
+ * persistent one that is started again looks for the note of its end in the same way.  So a send that another thread may end is ended,
+ * freed and started again under a lock.  Ends may call back, which may free, or send: the lock is recursive, and C-MPI
+ * calls `done` with no lock of its own held.
  */
 static int free_ended(struct ompi_request_t **request)
 {
@@ -116,6 +117,16 @@ static int free_ended(struct ompi_request_t **request)
 	opal_mutex_lock(&mtl_qnix.ends);
 	(*request)->req_free = mtl_qnix.pml_free; /* the next send may leave at once */
 	rc = mtl_qnix.pml_free(request);
+	opal_mutex_unlock(&mtl_qnix.ends);
+	return rc;
+}
+
+static int start_ended(size_t n, struct ompi_request_t **request)
+{
+	int rc;
+
+	opal_mutex_lock(&mtl_qnix.ends);
+	rc = mtl_qnix.pml_start(n, request);
 	opal_mutex_unlock(&mtl_qnix.ends);
 	return rc;
 }
@@ -145,6 +156,10 @@ static __opal_attribute_noinline__ int queue_locked(struct mtl_qnix_request *r, 
 		if (request->req_free != free_ended) {
 			mtl_qnix.pml_free = request->req_free; /* the same of all sends */
 			request->req_free = free_ended;
+		}
+		if (request->req_persistent && request->req_start != start_ended) {
+			mtl_qnix.pml_start = request->req_start;
+			request->req_start = start_ended;
 		}
 	}
 	opal_mutex_unlock(&mtl_qnix.ends);

@@ -72,6 +72,30 @@ static void body_tags(struct worker *w)
 	}
 }
 
+/* The same requests again and again, and buffered sends beside them, which are complete before they have left. */
+static void body_again(struct worker *w)
+{
+	int to = right_of(1), from = left_of(1), bytes = sizes[SIZES - 1 - w->id];
+	MPI_Request req[3];
+
+	MPI_Recv_init(w->in, bytes, MPI_BYTE, from, 60 + w->id, shared, &req[0]);
+	MPI_Send_init(w->out, bytes, MPI_BYTE, to, 60 + w->id, shared, &req[1]);
+	for (int k = 0; k < rounds; k++) {
+		int small = -1;
+
+		check_at("started again", k);
+		check_fill(w->out, (size_t)bytes, key(w->id, check.rank, to, k));
+		MPI_Startall(2, req);
+		MPI_Ibsend(&k, 1, MPI_INT, to, 70 + w->id, shared, &req[2]);
+		MPI_Recv(&small, 1, MPI_INT, from, 70 + w->id, shared, MPI_STATUS_IGNORE);
+		CHECK(small == k, "buffered, thread %d: number %d came as %d", w->id, k, small);
+		MPI_Waitall(3, req, MPI_STATUSES_IGNORE);
+		expect(w, "started again", bytes, key(w->id, from, check.rank, k), k);
+	}
+	MPI_Request_free(&req[0]);
+	MPI_Request_free(&req[1]);
+}
+
 /* Thread t sends to thread t + 1 of the neighbour. */
 static void body_crosswise(struct worker *w)
 {
@@ -198,7 +222,9 @@ static void run(const char *name, struct worker *workers, void (*body)(struct wo
 
 int main(int argc, char **argv)
 {
+	static char buffered[1 << 20];
 	struct worker workers[THREADS];
+	void *room;
 
 	check_init_level(&argc, &argv, "threads", 90, MPI_THREAD_MULTIPLE);
 	rounds = argc > 1 ? atoi(argv[1]) : 320 / check.size;
@@ -212,6 +238,9 @@ int main(int argc, char **argv)
 	run("own communicators", workers, body_own);
 	run("own tags", workers, body_tags);
 	run("crosswise", workers, body_crosswise);
+	MPI_Buffer_attach(buffered, sizeof(buffered));
+	run("started again", workers, body_again);
+	MPI_Buffer_detach(&room, &(int){ 0 });
 	run("small ping-pong", workers, body_ping);
 	run("matched probe", workers, body_matched);
 	run("collectives beside messages", workers, body_collectives);
