@@ -152,22 +152,22 @@ PICTURES = (
     ("matching", "Matching", ("match-posted", "match-unexpected")),
 )
 
-LARGE = Case("latency", low=16 * KIB, high=4 * MIB)
-STREAM = Case("bw", low=16 * KIB, high=4 * MIB)
+LARGE = Case("latency", low=64 * KIB, high=4 * MIB)
+STREAM = Case("bw", low=64 * KIB, high=4 * MIB)
 SWITCHES = (
     Switch("cma", "cross-memory attach: large data are copied once, from process to process, not twice through the card",
-           (("cma", "off"),), LARGE, (16 * KIB, 64 * KIB, MIB, 4 * MIB)),
-    Switch("cma-bw", "the same, bandwidth", (("cma", "off"),), STREAM, (16 * KIB, 64 * KIB, MIB, 4 * MIB)),
+           (("cma", "off"),), LARGE, (64 * KIB, MIB, 4 * MIB)),
+    Switch("cma-bw", "the same, bandwidth", (("cma", "off"),), STREAM, (64 * KIB, MIB, 4 * MIB)),
     Switch("both-ends", "the NICs of both ends work on a transfer, each on a half",
-           (("rdma", "alone"),), LARGE, (16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB)),
-    Switch("both-ends-bw", "the same, bandwidth", (("rdma", "alone"),), STREAM, (16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB)),
+           (("rdma", "alone"),), LARGE, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
+    Switch("both-ends-bw", "the same, bandwidth", (("rdma", "alone"),), STREAM, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
     Switch("large-pages", "buffers that are used again and again get large pages", (("large_pages", "off"),), LARGE,
            (256 * KIB, MIB, 4 * MIB)),
     Switch("large-pages-bw", "the same, bandwidth", (("large_pages", "off"),), STREAM, (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
     Switch("both-ends-real", "the choice of alone, halves and stream by size and pull speed, real data; before: always alone",
-           (("rdma", "alone"),), dataclasses.replace(LARGE, options=("-r",)), (16 * KIB, 64 * KIB, 256 * KIB, MIB)),
+           (("rdma", "alone"),), dataclasses.replace(LARGE, options=("-r",)), (64 * KIB, 256 * KIB, MIB)),
     Switch("stream", "the same; before: always halves, never a stream of buffers",
-           (("rdma", "halves"),), dataclasses.replace(LARGE, options=("-r",)), (16 * KIB, 64 * KIB, 256 * KIB, MIB)),
+           (("rdma", "halves"),), dataclasses.replace(LARGE, options=("-r",)), (64 * KIB, 256 * KIB, MIB)),
     Switch("bcast-direct", "2 ranks: the receiver of a long broadcast copies it from the root's memory where that is faster; before: always by way of buffers",
            (("bcast_direct", "off"),), Case("bcast", low=16 * KIB, high=64 * KIB), (16 * KIB, 32 * KIB, 64 * KIB)),
     Switch("demote", "the lines of an answer are let go of for the core that waits (where the processor can)",
@@ -186,7 +186,7 @@ SWITCHES = (
     Switch("credits-both", "the same, 64 messages each way at once; before: 64 receives, and then there is none for an answer",
            (("prepost_depth", "64"),), Case("bibw", low=8, high=KIB), (8, 64, KIB)),
     Switch("registrations", "registrations stay in the cache after their use; before: they are taken back each time",
-           (("lazy_deregister", "false"),), LARGE, (16 * KIB, 64 * KIB, MIB)),
+           (("lazy_deregister", "false"),), LARGE, (64 * KIB, MIB)),
     Switch("waiting", "8 ranks on 2 cores: they find out that cores are short, and sleep; before: they spin",
            (("wait", "spin"),), Case("barrier", 8, slots=8), (0,)),
     Switch("waiting-yield", "the same; before: they yield the core and never sleep",
@@ -198,7 +198,7 @@ SWITCHES = (
     Switch("alloc-mem", "MPI_Alloc_mem takes memory from the card, where transfers are plain copies; before: from the C library",
            (("alloc_mem", "0"),), Case("bibw", options=("-a",), low=64 * KIB, high=512 * KIB), (64 * KIB, 256 * KIB, 512 * KIB)),
     Switch("mtl-rget", "MTL: the receiver reads long messages (RGET); before: packets (R3)",
-           (("rendezvous", "r3"),), LARGE, (16 * KIB, 64 * KIB, MIB), "mtl-qnix"),
+           (("rendezvous", "r3"),), LARGE, (64 * KIB, MIB), "mtl-qnix"),
     Switch("mtl-window", "MTL: about 1 MB of eager messages of a peer may wait; before: 64 KB",
            (("eager_window", "64k"),), Case("bw", low=2 * KIB, high=8 * KIB), (2 * KIB, 8 * KIB), "mtl-qnix"),
 )
@@ -225,7 +225,7 @@ COMMITS = (
            "nicemu, vipl, cmpi: messages in buffers go by command alone and come by value",
            Case("mbw_mr", low=2 * KIB, high=4 * KIB), (2 * KIB, 4 * KIB)),
     Commit("both-ends-commit", "the NICs of both ends work on a transfer (see also the switch)",
-           "nicemu: the NICs of both ends work on an RDMA transfer", LARGE, (16 * KIB, 64 * KIB, MIB)),
+           "nicemu: the NICs of both ends work on an RDMA transfer", LARGE, (64 * KIB, MIB)),
     Commit("waiting-commit", "waiting that knows when cores are short: 8 ranks on 2 cores (see also the switch)",
            "nicemu, vipl, cmpi: waiting that knows when cores are short", Case("barrier", 8, slots=8), (0,)),
 )

@@ -45,9 +45,9 @@ struct op {
 
 static struct op op_of(unsigned i)
 {
-	static const uint32_t sizes[] = { 0, 1, 8, 47, 48, 49, 300, 4096, 4097, 8320, 8321, 20000, 60000 };
+	static const uint32_t sizes[] = { 0, 1, 8, 47, 48, 49, 300, 4096, 4097, 8320, 8321, 32896, 32897, 60000 };
 	uint32_t x = i * 2654435761u ^ 0x9e3779b9u;
-	struct op op = { .len = sizes[(x >> 8) % 13], .imm = x };
+	struct op op = { .len = sizes[(x >> 8) % 14], .imm = x };
 
 	switch ((x >> 20) % 8) {
 	case 0:

@@ -15,7 +15,7 @@ static void at_each_level(side_fn *server, side_fn *client)
 	}
 }
 
-static const size_t sizes[] = { 1, 8, 48, 49, 1000, 4096, 8192, 8320, 8321, 65472, 100001, 1 << 20, 4 << 20 };
+static const size_t sizes[] = { 1, 8, 48, 49, 1000, 4096, 8192, 8320, 8321, 32896, 32897, 65472, 100001, 1 << 20, 4 << 20 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* A side that is only a target: its NIC still has to be run, so it polls until the other side says so. */

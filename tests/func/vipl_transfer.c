@@ -18,7 +18,7 @@ static void at_each_level(side_fn *body)
 /* ---- sizes ---- */
 
 static const size_t sizes[] = { 0, 1, 7, 8, 40, 47, 48, 49, 63, 64, 65, 1000, 4095, 4096, 8191, 8192, 8193, 8319, 8320, 8321,
-	                        16384, 32768, 65472, 65536, 100001, 1 << 20, (4 << 20) - 1, 4 << 20 };
+	                        16384, 32768, 32896, 32897, 65472, 65536, 100001, 1 << 20, (4 << 20) - 1, 4 << 20 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void all_sizes(struct side *s)

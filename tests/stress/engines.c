@@ -13,7 +13,7 @@
 #include "tests/unit/nicemu/found.h"
 #include "tests/unit/nicemu/kin.h"
 
-enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 180 };
+enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 180, MOST = 60000 };
 
 static unsigned rounds = 48, seed = 1;
 static char device[48];
@@ -76,12 +76,12 @@ static bool open_nic(struct end *e)
 
 static void repost(struct end *e, int i)
 {
-	uint32_t length = rand() % 3 ? rand() % 60 : rand() % 20000;
+	uint32_t length = rand() % 3 ? rand() % 60 : rand() % MOST;
 
 	if (i < SENDS)
 		send_desc(e, fill(e, i, 0, e->mem + 500000, length));
 	else
-		recv_desc(e, fill(e, i, 0, e->mem + 20480 * (i % 16), 20480));
+		recv_desc(e, fill(e, i, 0, e->mem + MOST * (i % 8), MOST));
 }
 
 static void traffic(struct end *e)

@@ -45,7 +45,7 @@ static void no_receive(void)
 
 static void too_small(void)
 {
-	static const uint32_t sizes[] = { 20, 5000, 30000 };
+	static const uint32_t sizes[] = { 20, 5000, 60000 };
 
 	for (int k = 0; k < 6; k++) {
 		nic_param_set("cma", k < 3 ? "auto" : "off", "test");
