@@ -164,6 +164,21 @@ static void processes(void)
 	end_close(&s.e);
 }
 
+/* Does that process wait in the kernel?  One that has set its bell but was held up before its look does not, however long that takes. */
+static bool waits(int32_t pid)
+{
+	char path[32], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
 /* Engine `daemon`: a command that finds the NIC's process between setting its bell and falling asleep is not left lying there. */
 static void a_daemon(void)
 {
@@ -171,6 +186,7 @@ static void a_daemon(void)
 	static struct side s;
 	uint32_t slot, op, group, lost = 0, slept = 0;
 	_Atomic uint32_t *asleep;
+	int32_t pid;
 
 	snprintf(device, sizeof(device), "sleep-daemon-%d", (int)getpid());
 	nic_param_set("engine", "daemon", "test");
@@ -179,6 +195,7 @@ static void a_daemon(void)
 	slot = s.e.nic->me;
 	args.slot = &slot;
 	asleep = &s.e.nic->map->hdr.daemon.asleep;
+	pid = nic_load_relaxed(&s.e.nic->map->hdr.daemon.pid);
 	REQUIRE(nic_group_join(s.e.nic, &args, &op) == NIC_OK);
 	while (nic_op_test(s.e.nic, op, &group) == NIC_NOT_DONE)
 		nic_poll(s.e.nic);
@@ -194,8 +211,10 @@ static void a_daemon(void)
 			nic_poll(s.e.nic);
 			if (!nic_load_relaxed(asleep)) /* it is awake, or will be */
 				from = kin_now();
-			else if (kin_now() - from > 0.02) /* of the 0.05 s that it sleeps */
-				lost++, from = kin_now();
+			else if (kin_now() - from > 0.02) { /* of the 0.05 s that it sleeps */
+				lost += waits(pid) && nic_op_test(s.e.nic, op, NULL) == NIC_NOT_DONE; /* still: it slept over it */
+				from = kin_now();
+			}
 		}
 	}
 	CHECK_EQ(lost, 0);
