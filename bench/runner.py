@@ -190,6 +190,15 @@ class Launcher:
         trial = self.command + self.extra + ["--bind-to", "core", "-np", "2", "true"]
         return subprocess.run(trial, capture_output=True, timeout=120, check=False).returncode == 0
 
+    def info(self, words=()):
+        """What Open MPI says of itself, in the colons of ompi_info --parsable, or None."""
+        program = pathlib.Path(self.command[0]).with_name("ompi_info")
+        try:
+            done = subprocess.run([str(program), "--parsable", *words], capture_output=True, text=True, timeout=60, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
     def hosts(self, slots):
         """A hostfile; it goes when this object goes."""
         self.hostfile = tempfile.NamedTemporaryFile("w", prefix="hosts-")
