@@ -11,6 +11,16 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/engine/remote.h"
 
+/*
+ * A peer that dies before the connection to it is made is found by the watch alone, and nobody gets its slot before.  Who makes
+ * connections looks at two for each, however seldom it polls: so the dead cannot pile up until the table is full.
+ */
+static void look_around(struct nic *nic)
+{
+	for (int i = 0; i < 2; i++)
+		nic_driver_watch(nic);
+}
+
 static bool disc_equal(const struct nic_addr *a, const struct nic_addr *b)
 {
 	return a->disc_len == b->disc_len && a->disc_len <= NIC_DISC_MAX && memcmp(a->disc, b->disc, a->disc_len) == 0;
@@ -159,6 +169,7 @@ int nic_accept(struct nic *nic, uint32_t id, uint32_t vi)
 	err = compare(ctx, &client.attr);
 	if (err)
 		return err;
+	look_around(nic);
 	fill_end(nic, vi, &l->local, &l->server);
 	/* A link may be there still from before the client died. */
 	if (!nic_driver_alive(nic, client.slot & (NIC_MAX_SLOTS - 1), client.epoch)) {
@@ -254,6 +265,7 @@ int nic_connect_request(struct nic *nic, uint32_t vi, const struct nic_addr *loc
 		return err;
 	if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_IDLE)
 		return NIC_STATE;
+	look_around(nic);
 	for (uint32_t slot = 0; slot < used; slot++) {
 		struct nic_slot *s = &nic->map->slot[slot];
 		uint32_t epoch = nic_load_acquire(&s->epoch), claimed = claim_word(nic); /* acquire: the life that is claimed */
@@ -349,6 +361,7 @@ int nic_peer_request(struct nic *nic, uint32_t vi, const struct nic_addr *local,
 		return err;
 	if (nic_vi_state(nic_vi(nic, vi)) != NIC_VI_IDLE)
 		return NIC_STATE;
+	look_around(nic);
 	fill_end(nic, vi, local, &r->self);
 	/* The local host address is this card's, whatever the caller wrote, so that pairs compare equal. */
 	memcpy(r->self.local.host, nic->map->hdr.addr, NIC_ADDR_LEN);

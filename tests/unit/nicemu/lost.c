@@ -10,7 +10,7 @@
 
 static char device[48];
 
-enum { READY, GO };
+enum { READY, GO, SLOT };
 
 /* In place of the library's, so that memory for a link can be refused. */
 static int no_memory;
@@ -221,6 +221,54 @@ static void no_memory_to_accept(void)
 	CHECK_EQ(answer(&client), NIC_OK);
 	end_close(&client);
 	end_close(&server);
+}
+
+/* ---- peers that die before the connection to them is made --------------------------------------------------------- */
+
+enum { DEAD = 24 };
+
+static int nth;
+
+static int comes_and_waits(void)
+{
+	struct end e;
+
+	if (!kin_await(NULL, GO, nth + 1))
+		return 1;
+	open_end(&e, NIC_RELIABLE_DELIVERY);
+	atomic_store(&kin_step[SLOT], (int)e.nic->me);
+	atomic_store(&kin_step[READY], nth + 1);
+	for (;;)
+		pause();
+}
+
+/* They stay linked with one that hardly ever polls, until it makes its next connections. */
+static void the_dead_do_not_pile_up(void)
+{
+	struct nic_addr local, remote;
+	pid_t child[DEAD];
+	struct end e;
+
+	kin_start();
+	for (nth = 0; nth < DEAD; nth++)
+		child[nth] = kin_fork(comes_and_waits);
+	open_end(&e, NIC_RELIABLE_DELIVERY);
+	local = addr_of(e.nic, "here");
+	remote = addr_of(e.nic, "nowhere");
+	for (int i = 0; i < DEAD; i++) {
+		uint32_t slot;
+
+		atomic_store(&kin_step[GO], i + 1);
+		CHECK(kin_await(NULL, READY, i + 1));
+		slot = (uint32_t)atomic_load(&kin_step[SLOT]);
+		CHECK(slot <= 3);
+		CHECK(nic_driver_link(e.nic, slot, nic_load_acquire(&e.nic->map->slot[slot].epoch)) != NULL);
+		kill(child[i], SIGKILL);
+		CHECK_EQ(kin_wait(child[i]), -SIGKILL);
+		CHECK_EQ(nic_peer_request(e.nic, e.vi, &local, &remote), NIC_OK);
+		CHECK_EQ(nic_peer_cancel(e.nic, e.vi), NIC_OK);
+	}
+	end_close(&e);
 }
 
 /* ---- news for somebody who does not look ------------------------------------------------------------------------- */
@@ -463,6 +511,7 @@ int main(void)
 	CASE(withdrawn_from_the_replaced);
 	CASE(claimed_by_a_former_life);
 	CASE(no_memory_to_accept);
+	CASE(the_dead_do_not_pile_up);
 	CASE(many_disconnects_arrive);
 	CASE(acknowledgements_wait_for_room);
 	CASE(noticed_in_steady_traffic);
