@@ -255,18 +255,12 @@ static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, ui
 
 /* ---- copies in one step ------------------------------------------------------------------------------------------ */
 
-/* Bytes [from, from + len) of the transfer, by this NIC; 0 or NIC_ST_*. */
-static uint32_t move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, uint32_t from, uint32_t len)
+/* Bytes [from, from + len) of the transfer, to or from these pieces of this process's memory; 0 or NIC_ST_*. */
+static uint32_t copy(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n, uint32_t from, uint32_t len)
 {
 	uint64_t remote = w->desc->seg[0].addr + from;
-	struct iovec local[NIC_DESC_SEGS_MAX];
-	unsigned n = pieces(nic, ctx, w, from, len, local);
 	enum nic_dma r;
 
-	if (!len)
-		return 0;
-	if (!n)
-		return NIC_ST_PROTECTION;
 	if (w->op == NIC_CTL_RDMA_READ) {
 		r = nic_dma_read(nic, link, local, n, remote, len);
 		nic_count(nic, bytes_read, r == NIC_DMA_OK ? len : 0);
@@ -275,6 +269,17 @@ static uint32_t move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_l
 		nic_count(nic, bytes_write, r == NIC_DMA_OK ? len : 0);
 	}
 	return r == NIC_DMA_OK ? 0 : r == NIC_DMA_FAULT ? NIC_ST_RDMA_PROT : NIC_ST_TRANSPORT;
+}
+
+/* The same, of whatever lies there in this process. */
+static uint32_t move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, uint32_t from, uint32_t len)
+{
+	struct iovec local[NIC_DESC_SEGS_MAX];
+	unsigned n = pieces(nic, ctx, w, from, len, local);
+
+	if (!len)
+		return 0;
+	return n ? copy(nic, link, w, local, n, from, len) : NIC_ST_PROTECTION;
 }
 
 /* The same later: the target's table may have changed since. */
@@ -331,16 +336,18 @@ static bool is_late(const struct nic_link *link, const struct nic_ask *a, uint64
 	return a->op == NIC_OP_READ_HALF && link->impatient && !(word & NIC_CLAIM_PARTS) && !at_work(link, a);
 }
 
-static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+/* Of a transfer of one segment, which lies at `at` in this process. */
+static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t from = half_of(w), id = link->ask_tail ? link->ask_tail : 1, error;
 	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
+	struct iovec first = { at, from };
 	uint64_t word;
 
 	if (!ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from))
 		return STEP_AGAIN;
-	error = move(nic, ctx, link, w, 0, from);
+	error = copy(nic, link, w, &first, 1, 0, from);
 	if (nic_unlikely(error)) {
 		nic_rdma_settle(nic, link, a);
 		return nic_tx_refuse(nic, e, error);
@@ -502,13 +509,14 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	struct nic_packet *p = NULL;
 	uint32_t error;
+	unsigned n = 0;
 	enum how way;
 
 	if (e->done == 0 && w->total &&
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
 		return rdma_refused(nic, ctx, e, w);
 	/* All of it is looked at before the first part leaves: a write that is refused writes nothing. */
-	if (e->done == 0 && w->total && !pieces(nic, ctx, w, 0, w->total, local))
+	if (e->done == 0 && w->total && !(n = pieces(nic, ctx, w, 0, w->total, local)))
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
@@ -518,13 +526,13 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (way == STREAM)
 		return put(nic, vi, link, e, w);
 	if (way == HALVES)
-		return halves(nic, vi, link, e, w);
+		return halves(nic, vi, link, e, w, local[0].iov_base);
 	if (w->control & NIC_CTL_IMMEDIATE) {
 		p = nic_tx_room(nic, ctx, link);
 		if (!p)
 			return STEP_AGAIN;
 	}
-	error = move(nic, ctx, link, w, 0, w->total);
+	error = w->total ? copy(nic, link, w, local, n, 0, w->total) : 0;
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;
@@ -537,12 +545,14 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	uint32_t error;
+	unsigned n;
 
 	if (!w->total)
 		return STEP_DONE;
 	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_READ))
 		return rdma_refused(nic, ctx, e, w);
-	if (!pieces(nic, ctx, w, 0, w->total, local))
+	n = pieces(nic, ctx, w, 0, w->total, local);
+	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	switch (how(nic, link, w)) {
 	case STREAM:
@@ -552,11 +562,11 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 			return STEP_AGAIN;
 		break;
 	case HALVES:
-		return halves(nic, vi, link, e, w);
+		return halves(nic, vi, link, e, w, local[0].iov_base);
 	case ALONE:
 		break;
 	}
-	error = move(nic, ctx, link, w, 0, w->total);
+	error = copy(nic, link, w, local, n, 0, w->total);
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;

@@ -36,8 +36,9 @@ static enum nic_dma transfer(struct nic_link *link, const struct iovec *local, u
 		return NIC_DMA_FAULT;
 	while (done < len) {
 		struct iovec r = { nic_host(remote + done), len - done };
-		unsigned k = rest(local, n, done, piece);
-		ssize_t moved = write ? process_vm_writev(link->pid, piece, k, &r, 1, 0) : process_vm_readv(link->pid, piece, k, &r, 1, 0);
+		unsigned k = done ? rest(local, n, done, piece) : n;
+		const struct iovec *l = done ? piece : local;
+		ssize_t moved = write ? process_vm_writev(link->pid, l, k, &r, 1, 0) : process_vm_readv(link->pid, l, k, &r, 1, 0);
 
 		if (moved > 0)
 			done += moved;
