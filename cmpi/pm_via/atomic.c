@@ -97,21 +97,19 @@ static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, 
 {
 	struct cmpi *c = proc->cmpi;
 	struct via_atomic *op;
-	struct via_vbuf *v;
 	int err;
 
 	err = via_conn_ready(proc);
 	if (via_unlikely(err != CMPI_OK))
 		return err;
-	v = via_packet_new(c, sizeof(*p), false);
-	if (!v)
-		return CMPI_AGAIN;
 	op = op_new(proc);
-	p->req = op ? via_handle_create(c, VIA_HANDLE_ATOMIC, proc, op) : 0;
-	if (!p->req) {
-		via_packet_drop(c, v);
-		if (op)
-			op_free(c, &op->completion);
+	if (!op)
+		return CMPI_AGAIN;
+	p->req = via_handle_create(c, VIA_HANDLE_ATOMIC, proc, op);
+	if (!p->req || !via_flow_packet(proc, VIA_PKT_ATOMIC_REQUEST, p, sizeof(*p), false)) {
+		if (p->req)
+			via_handle_destroy(c, p->req);
+		op_free(c, &op->completion);
 		return CMPI_AGAIN;
 	}
 	op->completion.done = done;
@@ -119,8 +117,6 @@ static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, 
 	op->old = old;
 	op->size = p->size;
 	proc->atomics++;
-	memcpy(via_vbuf_packet(v), p, sizeof(*p));
-	via_flow_send(proc, v, VIA_PKT_ATOMIC_REQUEST);
 	return CMPI_OK;
 }
 
@@ -186,15 +182,10 @@ void via_atomic_fail(struct cmpi_proc *proc)
 bool via_atomic_request(struct cmpi_proc *proc, const struct via_atomic_request *p)
 {
 	struct via_atomic_reply reply = {.req = p->req};
-	struct via_vbuf *v;
 
 	if (proc->state > VIA_CONN_CLOSING)
 		return true; /* nobody to answer */
-	v = via_packet_new_sure(proc, sizeof(reply));
-	if (!v)
-		return true;
 	reply.err = (uint32_t)perform(proc->cmpi, p, &reply.old);
-	memcpy(via_vbuf_packet(v), &reply, sizeof(reply));
-	via_flow_send(proc, v, VIA_PKT_ATOMIC_REPLY);
+	via_flow_packet(proc, VIA_PKT_ATOMIC_REPLY, &reply, sizeof(reply), true);
 	return true;
 }

@@ -232,6 +232,27 @@ void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v, uint32_t type_
 		*c->count.backlog_max = q->len;
 }
 
+/*
+ * A short packet, ready but for its header: inside the NIC's command when that way is open, else in a vbuf.  False: there is none;
+ * with `sure` the connection has failed then.
+ */
+bool via_flow_packet(struct cmpi_proc *proc, uint32_t type_tag, const void *packet, size_t len, bool sure)
+{
+	const uint8_t *body = (const uint8_t *)packet + sizeof(struct via_header);
+	size_t rest = len - sizeof(struct via_header), cell = VIA_SMALL - sizeof(struct via_header), first = rest < cell ? rest : cell;
+	VIPX_SHORT message = {.A = body, .B = body + first, .ALength = (VIP_UINT32)first, .BLength = (VIP_UINT32)(rest - first)};
+	struct via_vbuf *v;
+
+	if (via_likely(via_flow_short(proc, type_tag, &message)))
+		return true;
+	v = sure ? via_packet_new_sure(proc, len) : via_packet_new(proc->cmpi, len, false);
+	if (!v)
+		return false;
+	memcpy(via_vbuf_packet(v), packet, len);
+	via_flow_send(proc, v, type_tag);
+	return true;
+}
+
 void via_flow_drain(struct cmpi_proc *proc)
 {
 	struct via_queue *q = &proc->backlog;

@@ -12,21 +12,12 @@
 
 enum { OPEN_MAX = 16384 }; /* messages of one peer in progress, at most: bounds the records at the receiver */
 
-static void *packet_sure(struct cmpi_proc *proc, size_t len, struct via_vbuf **v)
-{
-	*v = proc->state > VIA_CONN_CLOSING ? NULL : via_packet_new_sure(proc, len);
-	return *v ? via_vbuf_packet(*v) : NULL;
-}
-
 static void send_finish(struct cmpi_proc *proc, uint32_t type_tag, uint64_t req)
 {
-	struct via_vbuf *v;
-	struct via_finish *p = packet_sure(proc, sizeof(*p), &v);
+	const struct via_finish p = {.req = req};
 
-	if (!p)
-		return;
-	p->req = req;
-	via_flow_send(proc, v, type_tag);
+	if (proc->state <= VIA_CONN_CLOSING)
+		via_flow_packet(proc, type_tag, &p, sizeof(p), true);
 }
 
 /* ---- sender: request -------------------------------------------------------------------------------------------------------- */
@@ -51,27 +42,26 @@ static int choose(struct via_send *send)
 int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 {
 	struct cmpi *c = proc->cmpi;
-	struct via_rendezvous_start *p;
-	struct via_vbuf *v;
+	struct via_rendezvous_start p;
 
 	if (proc->messages > OPEN_MAX || proc->backlog.len >= c->params.backlog_max)
 		return CMPI_AGAIN;
-	v = via_packet_new(c, sizeof(*p), false);
-	if (!v)
-		return CMPI_AGAIN;
 	send->envelope.sreq = via_handle_create(c, VIA_HANDLE_SEND, proc, send);
-	if (!send->envelope.sreq) {
-		via_packet_drop(c, v);
+	if (!send->envelope.sreq)
+		return CMPI_AGAIN;
+	send->asked = (uint8_t)choose(send);
+	p.envelope = send->envelope;
+	p.protocol = send->asked;
+	p.buffer = send->reg ? send->reg->key.base : 0;
+	p.handle = send->reg ? send->reg->key.handle : 0;
+	if (!via_flow_packet(proc, VIA_PKT_RENDEZVOUS_START, &p, sizeof(p), false)) {
+		if (send->reg)
+			via_dreg_deregister(c, send->reg);
+		send->reg = NULL;
+		via_handle_destroy(c, send->envelope.sreq);
 		return CMPI_AGAIN;
 	}
-	send->asked = (uint8_t)choose(send);
-	p = via_vbuf_packet(v);
-	p->envelope = send->envelope;
-	p->protocol = send->asked;
-	p->buffer = send->reg ? send->reg->key.base : 0;
-	p->handle = send->reg ? send->reg->key.handle : 0;
 	proc->packet_no_out++;
-	via_flow_send(proc, v, VIA_PKT_RENDEZVOUS_START);
 	return CMPI_OK;
 }
 
@@ -223,20 +213,17 @@ bool via_rget_finish(struct cmpi_proc *proc, uint64_t sreq)
 static void reply(struct via_incoming *msg, uint32_t protocol)
 {
 	struct cmpi_proc *proc = msg->proc;
-	struct via_vbuf *v;
-	struct via_rendezvous_reply *p = packet_sure(proc, sizeof(*p), &v);
+	const struct via_rendezvous_reply p = {
+		.sreq = msg->envelope.sreq,
+		.rreq = msg->rreq,
+		.buffer = msg->reg ? msg->reg->key.base : 0,
+		.handle = msg->reg ? msg->reg->key.handle : 0,
+		.protocol = protocol,
+		.consumed = proc->consumed,
+	};
 
-	if (!p)
-		return;
-	p->sreq = msg->envelope.sreq;
-	p->rreq = msg->rreq;
-	p->buffer = msg->reg ? msg->reg->key.base : 0;
-	p->handle = msg->reg ? msg->reg->key.handle : 0;
-	p->protocol = protocol;
-	p->consumed = proc->consumed;
-	p->reserved = 0;
-	via_flow_send(proc, v, VIA_PKT_RENDEZVOUS_REPLY);
-	via_flow_noop(proc); /* the reply may wait; the credit for the data must not */
+	if (proc->state <= VIA_CONN_CLOSING && via_flow_packet(proc, VIA_PKT_RENDEZVOUS_REPLY, &p, sizeof(p), true))
+		via_flow_noop(proc); /* the reply may wait; the credit for the data must not */
 }
 
 /* Packets of R3 data are expected: posts more receives for them. */

@@ -419,6 +419,7 @@ void via_flow_special(struct cmpi_proc *proc, const struct via_header *header);
 bool via_flow_noop_in(struct cmpi_proc *proc, const struct via_header *header, struct via_vbuf *v);
 void via_flow_noop_due(struct cmpi_proc *proc);
 void via_flow_backlog(struct cmpi_proc *proc, struct via_vbuf *v, uint32_t type_tag);
+bool via_flow_packet(struct cmpi_proc *proc, uint32_t type_tag, const void *packet, size_t len, bool sure);
 void via_flow_drain(struct cmpi_proc *proc);
 bool via_flow_bye(struct cmpi_proc *proc);
 void via_flow_push(struct cmpi_proc *proc); /* puts on the flow list */
