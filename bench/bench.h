@@ -28,6 +28,7 @@ struct bench_options {
 	int window;
 	int digits;
 	bool validate, real;
+	bool median;                        /* of the iterations, instead of their mean */
 	bool allocate;                      /* one-sided: MPI_Win_allocate */
 	bool alloc_mem;                     /* buffers from MPI_Alloc_mem */
 	bool share;                         /* overlap: ranks share a core */
@@ -73,6 +74,7 @@ static inline void bench_usage(const char *program)
 		"  -i N[:LARGE]  iterations, and for messages above %d bytes (the same)\n"
 		"  -x N[:LARGE]  iterations before the timing starts\n"
 		"  -t MS         fewer iterations where a size would take longer than this\n"
+		"  -M            the median iteration, not the mean: for machines of which others take a part; costs a look at the clock each\n"
 		"  -W N          window: messages under way at once\n"
 		"  -c            validate: some untimed rounds with verified content, and a column that says Pass or Fail\n"
 		"  -r            real data: the sender writes every message anew, the receiver reads it, both are timed\n"
@@ -106,7 +108,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 	int c;
 
 	opterr = speak;
-	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acrsh")) != -1)
+	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acrsMh")) != -1)
 		switch (c) {
 		case 'm': bench_sizes(optarg, o); break;
 		case 'i': bench_pair(optarg, &o->iterations, &o->large_iterations); break;
@@ -119,6 +121,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 		case 'c': o->validate = true; break;
 		case 'r': o->real = true; break;
 		case 's': o->share = true; break;
+		case 'M': o->median = true; break;
 		default:
 			if (speak)
 				bench_usage(argv[0]);
@@ -239,6 +242,32 @@ static inline long bench_count(const struct bench *b, long wanted, double second
 	return n;
 }
 
+static inline int bench_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Seconds of the median of n iterations, each timed by itself. */
+static inline double bench_median(struct bench *b, long n)
+{
+	double *t = malloc((size_t)n * sizeof *t), start, median;
+
+	if (!t)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	for (long i = 0; i < n; i++) {
+		b->spent = 0;
+		start = MPI_Wtime();
+		bench_repeat(b, 1);
+		t[i] = b->part ? b->spent : MPI_Wtime() - start;
+	}
+	qsort(t, (size_t)n, sizeof *t, bench_compare);
+	median = t[n / 2];
+	free(t);
+	return median;
+}
+
 /* Seconds of one iteration on this rank. */
 static inline double bench_time(struct bench *b)
 {
@@ -253,6 +282,8 @@ static inline double bench_time(struct bench *b)
 	bench_repeat(b, last);
 	n = bench_count(b, n, last ? (MPI_Wtime() - start) / (double)last : 0);
 	MPI_Barrier(MPI_COMM_WORLD);
+	if (b->o.median)
+		return bench_median(b, n);
 	b->spent = 0;
 	start = MPI_Wtime();
 	bench_repeat(b, n);
@@ -277,7 +308,8 @@ static inline void bench_header(const struct bench *b)
 {
 	if (b->rank)
 		return;
-	printf("# qnix bench: %s%s%s\n", b->title, b->o.real ? ", real data" : "", b->o.alloc_mem ? ", MPI_Alloc_mem" : "");
+	printf("# qnix bench: %s%s%s%s\n", b->title, b->o.real ? ", real data" : "", b->o.alloc_mem ? ", MPI_Alloc_mem" : "",
+		b->o.median ? ", medians" : "");
 	if (b->note[0])
 		printf("# %s\n", b->note);
 	if (b->no_sizes)
