@@ -5,6 +5,7 @@
 noinst_PROGRAMS += \
 	bench/nic_latency \
 	bench/probe \
+	bench/pull \
 	bench/vipl_latency
 bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
