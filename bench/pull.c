@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pull: how soon a message could be there if a transport cost nothing but the kernel's copy.  Two processes, each bound to a
- * processor, play ping-pong: a flag in a line of memory says that a message is ready, cross-memory attach moves it, a second flag
+ * processor (the first two that it may use; bench/probe tells whether they are two cores), play ping-pong: a flag in a line of memory says that a message is ready, cross-memory attach moves it, a second flag
  * says that it is there.  Both know each other's addresses beforehand, which no transport does.
  *
  *     pull [-m [MIN:]MAX] [-i N] [-r]
@@ -65,12 +65,17 @@ static bool has_ended(void)
 	return me == 0 && waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-/* A0: what the other process did before it set the flag (R0) is seen after this. */
+/* A0: what the other process did before it set the flag (R0) is seen after this.  It may be a turn ahead. */
+static bool is_set(struct flag *f)
+{
+	return atomic_load_explicit(&f->turn, memory_order_acquire) >= turn;
+}
+
 static void await(struct flag *f)
 {
-	for (long polls = 1; atomic_load_explicit(&f->turn, memory_order_acquire) != turn; polls++)
+	for (long polls = 1; !is_set(f); polls++)
 		if (polls % 100000 == 0) { /* the other process has no processor now */
-			if (has_ended())
+			if (has_ended() && !is_set(f))
 				exit(1);
 			sched_yield();
 		}
@@ -256,8 +261,10 @@ int main(int argc, char **argv)
 	if (me)
 		_exit(refused ? 3 : 0);
 	waitpid(child, &status, 0);
-	if (!refused && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	fprintf(stderr, "pull: one process may not read the other's memory here\n");
-	return 3;
+	refused |= WIFEXITED(status) && WEXITSTATUS(status) == 3;
+	if (refused)
+		fprintf(stderr, "pull: one process may not read the other's memory here\n");
+	else if (status)
+		fprintf(stderr, "pull: the other process has failed\n");
+	return refused ? 3 : status != 0;
 }

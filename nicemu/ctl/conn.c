@@ -13,7 +13,7 @@
 
 /*
  * A peer that dies before the connection to it is made is found by the watch alone, and nobody gets its slot before.  Who makes
- * connections looks at two for each, however seldom it polls: so the dead cannot pile up until the table is full.
+ * connections looks at two for each, however seldom it polls: where peers come and die, the dead do not fill the table.
  */
 static void look_around(struct nic *nic)
 {

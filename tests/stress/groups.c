@@ -22,7 +22,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "tests/check.h"
 
-enum { RANKS = 4, BYTES = 60000, STEPS_AFTER = 12, SECONDS = 180 };
+enum { RANKS = 4, BYTES = 60000, STEPS_AFTER = 12, SECONDS = 180, MANY = 500 /* points: a broadcast of two is copied directly in some of so many */ };
 
 static struct board { /* what the processes of one point tell each other beside the NIC */
 	_Atomic uint32_t slot[RANKS]; /* + 1 */
@@ -333,7 +333,7 @@ static void copied_directly(void)
 	printf("# of two, survivors copied %u broadcasts from the root's memory\n", direct);
 	if (!can)
 		SKIP("nobody may copy from another process here, or this mode never does");
-	if (!direct)
+	if (!direct && points < MANY)
 		SKIP("no broadcast found its receiver in time: other programs keep the cores busy");
 	CHECK(direct > 0);
 }
