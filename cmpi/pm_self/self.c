@@ -142,6 +142,13 @@ static int mpip_self_queuedsend(struct cmpi *c, struct cmpi_proc *self)
 	return CMPI_OK;
 }
 
+/* Its message goes: whoever is told before it, or has a thread of his own, may cancel it until it is told itself. */
+static void end_send(struct mpip_engine *e, struct cmpi_req *send, int err)
+{
+	send->cancel = NULL;
+	mpip_req_end(e, send, err);
+}
+
 static int mpip_self_uirecv(struct cmpi *c, struct cmpi_proc *self, struct cmpi_message *message, struct cmpi_req *req)
 {
 	struct self_message *m = (struct self_message *)message;
@@ -150,7 +157,7 @@ static int mpip_self_uirecv(struct cmpi *c, struct cmpi_proc *self, struct cmpi_
 	copy(req, m->send ? m->send->buf : m->data, &from, message->tag, message->length);
 	mpip_req_end(mpip_engine(c), req, req->status.err);
 	if (m->send)
-		mpip_req_end(mpip_engine(c), m->send, CMPI_OK);
+		end_send(mpip_engine(c), m->send, CMPI_OK);
 	else
 		*held(self) -= (uint32_t)message->length + CHARGE;
 	free(m);
@@ -215,7 +222,7 @@ static int mpip_self_closeconns(struct cmpi *c, struct cmpi_proc **procs UNUSED,
 			continue;
 		mpip_dequnexpected(e, m);
 		if (((struct self_message *)m)->send)
-			mpip_req_end(e, ((struct self_message *)m)->send, CMPI_TRANSPORT);
+			end_send(e, ((struct self_message *)m)->send, CMPI_TRANSPORT);
 		else
 			*held(m->from) -= (uint32_t)m->length + CHARGE;
 		free(m);

@@ -343,6 +343,32 @@ static void cancel_sends_self(void)
 	cancel_sends(B);
 }
 
+/* The receive is told first, and whoever hears of it cancels the send, which has ended but has not been told. */
+static struct cmpi_req ending;
+
+static void cancels(struct cmpi_req *req)
+{
+	done(req);
+	cmpi_cancel(job[B].c, &ending);
+}
+
+static void cancel_between_the_ends(void)
+{
+	struct cmpi_req r = receiving(B, B, 1, MOST);
+
+	REQUIRE(open_pair());
+	told = 0;
+	fill(MOST, 6);
+	ending = sending(B, B, 1, CMPI_MODE_STANDARD, MOST);
+	r.done = cancels;
+	CHECK_EQ(cmpi_isend(job[B].c, &ending), CMPI_OK);
+	CHECK_EQ(cmpi_irecv(job[B].c, &r), CMPI_OK);
+	CHECK_EQ(told, 2);
+	CHECK(cmpi_is_done(&ending) && !ending.status.cancelled);
+	CHECK(!memcmp(from, into, MOST));
+	job_close();
+}
+
 /* ---- tags and contexts -------------------------------------------------------------------------------------------------------------- */
 
 static void any_tag_leaves_the_librarys_own(void)
@@ -407,6 +433,7 @@ int main(void)
 	CASE(cancel_receives);
 	CASE(cancel_sends_peer);
 	CASE(cancel_sends_self);
+	CASE(cancel_between_the_ends);
 	CASE(any_tag_leaves_the_librarys_own);
 	CASE(lost_peer);
 	return check_done();
