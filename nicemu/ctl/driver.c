@@ -284,7 +284,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	*link->rx_exact = 0;
 	link->asked = &nic->slot->claims[peer];
 	link->asking = &slot->claims[nic->me];
-	link->ask_head = link->ask_tail = 1; /* no claim has id 0 */
+	link->ask_head = link->ask_tail = 1; /* a claim that was never open is all zero */
 	link->peer = peer;
 	link->epoch = epoch;
 	link->slot = slot;

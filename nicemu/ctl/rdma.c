@@ -187,14 +187,11 @@ static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *l
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_ask *a;
-	uint32_t id, part = part_now(link, w);
+	uint32_t part = part_now(link, w), id = link->ask_tail++;
 
-	if (nic_unlikely(link->ask_tail == 0)) /* no claim has id 0 */
-		link->ask[link->ask_tail++].id = 0;
-	id = link->ask_tail++;
 	link->mutual -= link->mutual != 0;
 	a = &link->ask[id % NIC_CLAIMS];
-	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total };
+	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total };
 	nic_claim_open(asked(link, id), id);
 	e->flags |= NIC_TXE_ASKED;
 	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
@@ -235,9 +232,9 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 
 	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
-	a->id = 0;
+	a->open = false;
 	nic->nshared--;
-	while (link->ask_head != link->ask_tail && !link->ask[link->ask_head % NIC_CLAIMS].id)
+	while (link->ask_head != link->ask_tail && !link->ask[link->ask_head % NIC_CLAIMS].open)
 		link->ask_head++;
 }
 
@@ -323,7 +320,7 @@ static bool at_work(const struct nic_link *link, const struct nic_ask *a)
 		const struct nic_ask *before = &link->ask[id % NIC_CLAIMS];
 		uint64_t word = nic_claim_look(asked(link, id));
 
-		if (before->id && before->vi == a->vi && (before->op == NIC_OP_READ_HALF || before->op == NIC_OP_WRITE_HALF) &&
+		if (before->open && before->vi == a->vi && (before->op == NIC_OP_READ_HALF || before->op == NIC_OP_WRITE_HALF) &&
 		    (word & NIC_CLAIM_PARTS) && !(word & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)))
 			return true;
 	}
@@ -340,7 +337,7 @@ static bool is_late(const struct nic_link *link, const struct nic_ask *a, uint64
 static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t from = half_of(w), id = link->ask_tail ? link->ask_tail : 1, error;
+	uint32_t from = half_of(w), id = link->ask_tail, error;
 	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 	struct iovec first = { at, from };
 	uint64_t word;
@@ -487,7 +484,7 @@ static bool meets(const struct nic *nic, const struct nic_link *link, uint32_t v
 		const struct nic_desc *desc;
 		uint64_t at;
 
-		if (!a->id || a->vi != vi || !is_write(a))
+		if (!a->open || a->vi != vi || !is_write(a))
 			continue;
 		if (a->op == NIC_OP_WRITE_PART) {
 			if (!packets)
@@ -592,7 +589,7 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 	struct work w;
 	unsigned n;
 
-	if (!id || a->id != id || a->vi != vi || a->op != NIC_OP_READ_REQ) {
+	if (!a->open || a->id != id || a->vi != vi || a->op != NIC_OP_READ_REQ) {
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
@@ -627,7 +624,7 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 		uint64_t parts;
 
-		if (!a->id || a->closed)
+		if (!a->open || a->closed)
 			continue;
 		parts = nic_claim_close(asked(link, id)) & NIC_CLAIM_PARTS;
 		a->closed = true;
@@ -757,7 +754,7 @@ void nic_rdma_revoke(struct nic *nic, uint32_t vi)
 	for (uint32_t i = 0; link && i < NIC_CLAIMS; i++) { /* newest first; settling moves ask_head */
 		struct nic_ask *a = &link->ask[(link->ask_tail - 1 - i) % NIC_CLAIMS];
 
-		if (a->id && a->vi == vi)
+		if (a->open && a->vi == vi)
 			nic_rdma_settle(nic, link, a);
 	}
 }

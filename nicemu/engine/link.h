@@ -32,9 +32,10 @@ struct nic_sysmsg {
 
 /* A transfer that the peer's NIC was asked to help with. */
 struct nic_ask {
-	uint32_t id;     /* 0: over */
+	uint32_t id;
 	uint16_t vi;
 	uint8_t op;      /* enum nic_op of the request */
+	bool open;       /* not over */
 	bool closed;
 	uint32_t pos;    /* of its descriptor in the send ring */
 	uint32_t from;   /* halves: where the peer's begins */

@@ -166,6 +166,37 @@ static void many_under_way(void)
 	pair_close(&p);
 }
 
+/* After 2^32 claims their ids begin anew: with none under way just then, and with as many as there may be. */
+static void ids_wrap(void)
+{
+	enum { POSTS = 2 * NIC_CLAIMS, STRIDE = 12288 };
+
+	for (uint32_t before = 0; before <= NIC_CLAIMS + 1; before++)
+		for (int together = 0; together < 2; together++) {
+			BEGIN(6000, 10000);
+			ab()->ask_head = ab()->ask_tail = -before;
+			pattern(p.b.mem, POSTS * STRIDE, before);
+			for (int i = 0; i < POSTS; i++) {
+				uint32_t len = i % 3 ? 2000 : STRIDE;
+
+				post(i, NIC_CTL_RDMA_READ, (uint32_t)i * STRIDE, (uint32_t)i * STRIDE, len);
+				poll_a(2);
+				if (!together || i % NIC_CLAIMS == NIC_CLAIMS - 1)
+					pair_poll(&p);
+			}
+			pair_poll(&p);
+			for (int i = 0; i < POSTS; i++) {
+				CHECK(good(&p.a.desc[i]));
+				CHECK(memcmp(p.a.mem + i * STRIDE, p.b.mem + i * STRIDE, p.a.desc[i].length) == 0);
+			}
+			CHECK_EQ(counter(p.a.nic, "shared"), POSTS);
+			CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+			CHECK_EQ(p.a.nic->nshared, 0);
+			CHECK_EQ(p.b.nic->nshared, 0);
+			pair_close(&p);
+		}
+}
+
 /* Nobody is there: a does it alone, soon, and does not ask again until b has looked. */
 static void absent_peer(void)
 {
@@ -801,6 +832,7 @@ int main(void)
 	CASE(streams_of_every_size);
 	CASE(halves_of_every_size);
 	CASE(many_under_way);
+	CASE(ids_wrap);
 	CASE(absent_peer);
 	CASE(packets_of_every_size);
 	CASE(half_hearted_peer);
