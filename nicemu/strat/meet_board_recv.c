@@ -321,6 +321,8 @@ static void want(struct nic *nic, struct nic_group *g, const struct nic_member *
 {
 	uint32_t number = m->current + 1;
 
+	if (nic_unlikely(!number)) /* 0 stands for none wanted */
+		way = 0;
 	g->wanted = way == NIC_BOARD_WANTS_DIRECT ? number : 0;
 	if (g->wanted) {
 		nic->groups->claims += nic->groups->claims == UINT32_MAX ? 2 : 1; /* none is 0 */

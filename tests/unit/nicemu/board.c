@@ -98,6 +98,58 @@ static void buffers_are_used_again(void)
 	leave(2);
 }
 
+/* As if so many barriers had been, and so many broadcasts of each member, each of one part. */
+static void begin_at(int many, uint32_t at)
+{
+	for (int i = 0; i < many; i++) {
+		struct nic_group *g = &n[i]->groups->group[group[i]];
+
+		g->barriers = g->bcasts = g->sent = g->put = g->read = at;
+		nic_store_release(&g->board->barrier, at * NIC_BOARD_BARRIER);
+		for (int k = 0; k < NIC_BOARD_BUFFERS; k++)
+			g->used[k] = at;
+		for (int k = 0; k < many; k++) {
+			g->member[k].bcasts = g->member[k].current = g->member[k].parts = g->member[k].told = at;
+			nic_store_release(&g->board->taken[k], at);
+		}
+	}
+}
+
+/* Of three members, of all kinds of lengths, with a barrier now and then. */
+static void numbers_wrap(void)
+{
+	static const uint32_t lengths[] = { 8, 40, 300, 1000, 9000, 70000 };
+	enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
+	uint32_t op[MANY];
+
+	join(26, MANY);
+	begin_at(MANY, (uint32_t)-50);
+	for (int k = 0; k < 300; k++) {
+		uint32_t len = lengths[k % LENGTHS];
+		int root = k % MANY;
+
+		for (int i = 0; i < MANY; i++)
+			memset(data[i], i == root ? k : GUARD, len + 1);
+		for (int i = 0; i < MANY; i++)
+			op[i] = bcast(i, root, len);
+		for (int i = 0; i < MANY; i++) {
+			CHECK(op[i] == NIC_OP_OVER || over(i, op[i], NULL) == NIC_OK);
+			CHECK(data[i][0] == (uint8_t)k && data[i][len - 1] == (uint8_t)k);
+		}
+		for (int i = 0; i < MANY && k % 4 == 0; i++) {
+			CHECK(i == 0 || op[i - 1] != NIC_OP_OVER);
+			CHECK_EQ(nic_barrier(n[i], group[i], &op[i]), NIC_OK);
+		}
+		for (int i = 0; i < MANY && k % 4 == 0; i++)
+			CHECK(op[i] == NIC_OP_OVER || over(i, op[i], NULL) == NIC_OK);
+	}
+	for (int i = 0; i < MANY; i++) {
+		CHECK((int32_t)n[i]->groups->group[group[i]].barriers > 0);
+		CHECK((int32_t)n[i]->groups->group[group[i]].bcasts > 0);
+	}
+	leave(MANY);
+}
+
 static int buffers_taken(int i)
 {
 	int taken = 0;
@@ -486,6 +538,7 @@ int main(void)
 	CASE(places_are_used_again);
 	CASE(in_two_goes);
 	CASE(buffers_are_used_again);
+	CASE(numbers_wrap);
 	CASE(few_buffers_take_turns);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
