@@ -11,7 +11,7 @@ import os
 
 from runner import BenchError, figure_of
 
-KEY = ("build", "cpu", "cores", "mpi", "quick")  # rounds with the same of these may be put together
+KEY = ("build", "cpu", "cores", "mpi", "quick", "median")  # rounds with the same of these may be put together
 
 
 class Data:
@@ -112,6 +112,10 @@ class Data:
         """The calls in which a part was measured."""
         names = {line["sitting"] for line in self.of(part) if line["kind"] == "run"}
         return [self.sittings[name] for name in sorted(names) if name in self.sittings]
+
+    def medians(self, part):
+        """Is a run's figure its median iteration, not the mean?"""
+        return any(sitting.get("median") for sitting in self.sittings_of(part))
 
     def absent(self):
         """{peer: why}, of the newest call."""

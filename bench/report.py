@@ -84,16 +84,17 @@ def machine(data):
     lines = []
     for row in all_rows():
         for sitting in data.sittings_of(row.name):
-            key = (sitting["cpu"], sitting["cores"], sitting["kernel"], sitting["mpi"], sitting["quick"])
+            key = (sitting["cpu"], sitting["cores"], sitting["kernel"], sitting["mpi"], sitting["quick"], sitting.get("median"))
             if key not in [k for k, _, _ in lines]:
                 lines.append((key, [], []))
             _, dates, commits = lines[[k for k, _, _ in lines].index(key)]
             dates.append(sitting["date"][:10])
             commits.append(sitting["commit"] or sitting["build"])
     text = []
-    for (cpu, cores, kernel, mpi, quick), dates, commits in lines:
+    for (cpu, cores, kernel, mpi, quick, median), dates, commits in lines:
         when = min(dates) if min(dates) == max(dates) else f"{min(dates)} to {max(dates)}"
         text.append(f"* {cpu}, {cores} cores, Linux {kernel}, {mpi}; {when}, commit {', '.join(dict.fromkeys(commits))}"
+                    + ("; between two ranks a run's figure is its median iteration" if median else "")
                     + ("; **a quick run, which says nothing of speed**" if quick else ""))
     words = [f"{peer}: {why}." for peer, why in data.absent().items()]
     rounds = sum(data.rounds(row.name) for row in all_rows())
@@ -179,8 +180,9 @@ def result(data, part):
         return lines + (excuses(data, part.name) or ["Not measured yet."]) + [""]
     peers = [peer for peer in part.peers if peer in by_peer]
     better = "more is better" if part.test.rises else "less is better"
-    options = "".join(f" {word}" for word in part.case.options)
-    lines += [f"`bench/{part.case.test}{options}`, {data.ranks(part.name)} ranks, {unit_of(part.test)}, medians; {better}. "
+    case = plan.median_case(part.case) if data.medians(part.name) else part.case
+    options = "".join(f" {word}" for word in case.options)
+    lines += [f"`bench/{case.test}{options}`, {data.ranks(part.name)} ranks, {unit_of(part.test)}, medians; {better}. "
               f"{counted(data, part.name)}.", ""]
     lines += table(["size"] + peers + [f"qnix / {part.reference}"], size_rows(part, by_peer, peers))
     said = excuses(data, part.name)
