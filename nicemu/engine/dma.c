@@ -11,7 +11,10 @@
 
 #include "nicemu/ctl/ctl.h"
 
-enum { SLOW = 2600 }; /* ns for 8 KB */
+enum {
+	SLOW = 2600,      /* ns for 8 KB */
+	PUT_BRIEF = 1024, /* bytes: a system call takes longer than to write so few in packets, however fast it copies */
+};
 
 static uint64_t now(void)
 {
@@ -55,6 +58,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	const char *way = nic_param_str("rdma");
 
 	link->half_min = 32 << 10;
+	link->put_max = PUT_BRIEF;
 	if (pull_time(nic, link) > SLOW) {
 		link->stream_max = 256 << 10;
 		link->stream_busy = 32 << 10;
