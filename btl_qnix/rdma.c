@@ -97,12 +97,29 @@ int btl_qnix_op_run(struct btl_qnix_op *op)
 	return btl_qnix_failed(endpoint, err);
 }
 
-static int transfer(enum btl_qnix_kind kind, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
-                    mca_btl_base_registration_handle_t *local_handle, const void *remote_handle, size_t size,
-                    mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+/* What the NIC does all of within the call needs no operation. */
+static inline int start_now(enum btl_qnix_kind kind, struct cmpi_proc *proc, void *local, const struct cmpi_reg *reg, uint64_t remote,
+                            const struct cmpi_key *key, size_t size)
 {
-	struct btl_qnix_op *op = btl_qnix_op_take();
+	if (OPAL_UNLIKELY(!proc))
+		return CMPI_AGAIN;
+	return kind == BTL_QNIX_PUT ? cmpi_put_now(proc, local, reg, remote, key, size) : cmpi_get_now(proc, local, reg, remote, key, size);
+}
 
+static inline int transfer(enum btl_qnix_kind kind, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
+                           mca_btl_base_registration_handle_t *local_handle, const void *remote_handle, size_t size,
+                           mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+{
+	struct btl_qnix_op *op;
+	struct cmpi_key key;
+
+	memcpy(&key, remote_handle, sizeof(key));
+	if (start_now(kind, endpoint->proc, local, (const struct cmpi_reg *)local_handle, remote, &key, size) == CMPI_OK) {
+		if (done)
+			done(&btl_qnix.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
+		return OPAL_SUCCESS;
+	}
+	op = btl_qnix_op_take();
 	if (OPAL_UNLIKELY(!op))
 		return OPAL_ERR_OUT_OF_RESOURCE;
 	op->kind = kind;
@@ -110,7 +127,7 @@ static int transfer(enum btl_qnix_kind kind, struct mca_btl_base_endpoint_t *end
 	op->local = local;
 	op->local_handle = local_handle;
 	op->remote = remote;
-	memcpy(&op->key, remote_handle, sizeof(op->key));
+	op->key = key;
 	op->size = size;
 	op->done = done;
 	op->context = context;

@@ -232,6 +232,12 @@ int cmpi_put(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *loc
              size_t len, cmpi_done_fn *done, void *arg);
 int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key,
              size_t len, cmpi_done_fn *done, void *arg);
+/*
+ * The same where the NIC can do all of it within the call, and that is what it would do anyway: CMPI_OK, and it is over.  CMPI_AGAIN:
+ * not that way; cmpi_put and cmpi_get do it, or tell what is wrong.
+ */
+int cmpi_put_now(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key, size_t len);
+int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key, size_t len);
 size_t cmpi_rdma_max(const struct cmpi *cmpi); /* longest single put/get; longer ones are split inside */
 
 enum cmpi_atomic { CMPI_ATOMIC_ADD, CMPI_ATOMIC_AND, CMPI_ATOMIC_OR, CMPI_ATOMIC_XOR, CMPI_ATOMIC_SWAP, CMPI_ATOMIC_MIN,

@@ -225,6 +225,18 @@ struct nic_short {
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg);
 /* The same for a message of more bytes that lies in a taken buffer, from `data` on: NIC_OK, and the buffer has changed hands. */
 int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len);
+/*
+ * RDMA in the command: one local range, no immediate data, and all of it is done when the call returns, so there is no descriptor
+ * and no completion.  NIC_NOT_DONE: not this way (not connected, work is queued, the NIC of the target takes part, the architecture
+ * has no such way, or something is wrong with it): a descriptor will do, or tells what is wrong.  Part of the data may have been
+ * copied then, nothing else has happened.  Hot.
+ */
+struct nic_rdma {
+	uint64_t local, remote; /* addresses */
+	uint32_t local_handle, remote_handle;
+	uint32_t length, op;    /* bytes; NIC_CTL_RDMA_WRITE or _READ */
+};
+int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *rdma);
 /* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
 int nic_poll(struct nic *nic);
 /*

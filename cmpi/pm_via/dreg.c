@@ -183,6 +183,26 @@ static struct via_reg *reg_alloc(struct cmpi *c)
 	return reg;
 }
 
+static void used(struct cmpi *c, struct via_dreg_entry *e, size_t len)
+{
+	e->used += len;
+	if (via_unlikely(e->used >= e->large_after))
+		large_pages(c, e);
+	c->dreg.recent = e;
+}
+
+/* Of memory that is registered already, for a use that is over before anything can be dropped; 0: it is not. */
+uint32_t via_dreg_handle(struct cmpi *c, uint64_t base, size_t len)
+{
+	struct via_dreg_entry *e = find(&c->dreg, base, len, CMPI_ACCESS_LOCAL);
+
+	if (!e)
+		return 0;
+	VIA_COUNT(c, dreg_hits);
+	used(c, e, len);
+	return e->handle;
+}
+
 /* NULL: nothing could be registered and nothing dropped to make room. */
 struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, unsigned access)
 {
@@ -208,10 +228,7 @@ struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, un
 		return NULL;
 	}
 	e->refs++;
-	e->used += len;
-	if (via_unlikely(e->used >= e->large_after))
-		large_pages(c, e);
-	c->dreg.recent = e;
+	used(c, e, len);
 	reg->reg.key = (struct cmpi_key){.base = base, .len = len, .handle = e->handle, .access = access};
 	reg->reg.entry = e;
 	return &reg->reg;

@@ -5,11 +5,12 @@
  * Ranges and rights are checked here against the peer's key, because a descriptor that the peer's NIC refuses breaks the
  * VI.  The send queue holds at most QUEUE_DESCS of these; operations with more to post wait in order at the connection.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "cmpi/pm_via/flow.h"
 
-enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192 };
+enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192, QUICK_LOOKS = 4 };
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
@@ -186,9 +187,15 @@ struct transfer {
 	void *arg;
 };
 
-static bool inside(const struct cmpi_key *key, uint64_t addr, size_t len)
+static inline bool inside(const struct cmpi_key *key, uint64_t addr, size_t len)
 {
 	return addr >= key->base && len <= key->len && addr - key->base <= key->len - len;
+}
+
+/* Is it what the key, and the registration, allow? */
+static inline bool granted(const struct transfer *t)
+{
+	return (t->key->access & t->access) && inside(t->key, t->remote, t->len) && (!t->reg || inside(&t->reg->key, t->local, t->len));
 }
 
 /* CMPI_OK with *out NULL: queued, `done` will run from progress. */
@@ -239,7 +246,19 @@ static int self_copy(struct cmpi *c, const struct transfer *t)
 	return CMPI_OK;
 }
 
-static void count(struct cmpi *c, const struct transfer *t)
+/* The bit of lengths like this one. */
+static inline uint32_t lengths(size_t len)
+{
+	return 1u << (31 - __builtin_clz((uint32_t)len | 1));
+}
+
+/* Clears some, and sets some; under the lock. */
+static inline void hint(_Atomic uint32_t *word, uint32_t clear, uint32_t set)
+{
+	atomic_store_explicit(word, (atomic_load_explicit(word, memory_order_relaxed) & ~clear) | set, memory_order_relaxed);
+}
+
+static inline void count(struct cmpi *c, const struct transfer *t)
 {
 	if (t->access == CMPI_ACCESS_REMOTE_WRITE) {
 		VIA_COUNT(c, puts);
@@ -256,8 +275,7 @@ static int transfer(struct cmpi_proc *proc, const struct transfer *t)
 	struct via_rma *complete = NULL;
 	int err, result = CMPI_OK;
 
-	if (!(t->key->access & t->access) || !inside(t->key, t->remote, t->len) ||
-	    (t->reg && !inside(&t->reg->key, t->local, t->len)))
+	if (!granted(t))
 		return CMPI_PROTECTION;
 	via_lock(c);
 	if (!t->len)
@@ -271,6 +289,7 @@ static int transfer(struct cmpi_proc *proc, const struct transfer *t)
 	else if (err == CMPI_AGAIN)
 		VIA_COUNT(c, again);
 	if (complete) {
+		hint(t->access == CMPI_ACCESS_REMOTE_WRITE ? &proc->put_lengths : &proc->get_lengths, lengths(t->len), 0);
 		c->moved = true;
 		result = complete->completion.err;
 		op_free(c, &complete->completion);
@@ -291,6 +310,64 @@ int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, ui
              size_t len, cmpi_done_fn *done, void *arg)
 {
 	return transfer(proc, &(struct transfer){(uintptr_t)dst, src, len, local, key, CMPI_ACCESS_REMOTE_READ, done, arg});
+}
+
+/* ---- in the NIC's command ---------------------------------------------------------------------------------------------- */
+
+/* Nothing is under way, so nothing needs waiting for: most of the looks that follow transfers ask the nearest peer only. */
+static inline void look_quickly(struct cmpi *c)
+{
+	c->moved = true;
+	if (++c->at_once % QUICK_LOOKS)
+		c->near_left = 2;
+}
+
+/* False: not this way, and nothing has happened that a transfer by descriptor would not do again. */
+static inline bool now(struct cmpi_proc *proc, const struct transfer *t, VIP_UINT32 operation)
+{
+	struct cmpi *c = proc->cmpi;
+	VIPX_RDMA command = {.Local = t->local, .Remote = t->remote, .RemoteHandle = t->key->handle, .Length = (VIP_UINT32)t->len, .Operation = operation};
+
+	if (via_unlikely(proc->state != VIA_CONN_CONNECTED || t->len > c->max_transfer))
+		return false;
+	command.LocalHandle = t->reg ? t->reg->key.handle : via_dreg_handle(c, t->local, t->len);
+	if (via_unlikely(!command.LocalHandle || VipxRdmaNow(proc->vi, &command) != VIP_SUCCESS))
+		return false;
+	count(c, t);
+	look_quickly(c);
+	return true;
+}
+
+/*
+ * What the NIC did not do in the command it will hardly do so the next time: with lengths like that it is asked again only when a
+ * descriptor was complete at once (`transfer`).  A hint, so it is looked at without the lock.
+ */
+static inline int transfer_now(struct cmpi_proc *proc, const struct transfer *t, _Atomic uint32_t *descriptors, VIP_UINT32 operation)
+{
+	bool over;
+
+	if (atomic_load_explicit(descriptors, memory_order_relaxed) & lengths(t->len) || via_unlikely(!granted(t)))
+		return CMPI_AGAIN;
+	via_lock(proc->cmpi);
+	over = now(proc, t, operation);
+	if (via_unlikely(!over))
+		hint(descriptors, 0, lengths(t->len));
+	via_unlock(proc->cmpi);
+	return over ? CMPI_OK : CMPI_AGAIN;
+}
+
+int cmpi_put_now(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key, size_t len)
+{
+	const struct transfer t = {.local = (uintptr_t)src, .remote = dst, .len = len, .reg = local, .key = key, .access = CMPI_ACCESS_REMOTE_WRITE};
+
+	return transfer_now(proc, &t, &proc->put_lengths, VIP_CONTROL_OP_RDMAWRITE);
+}
+
+int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key, size_t len)
+{
+	const struct transfer t = {.local = (uintptr_t)dst, .remote = src, .len = len, .reg = local, .key = key, .access = CMPI_ACCESS_REMOTE_READ};
+
+	return transfer_now(proc, &t, &proc->get_lengths, VIP_CONTROL_OP_RDMAREAD);
 }
 
 size_t cmpi_rdma_max(const struct cmpi *c)

@@ -220,6 +220,7 @@ struct cmpi_proc {
 	struct via_rma *rma_head, *rma_tail; /* something left to post, in order */
 	uint32_t rma_descs;                  /* RMA descriptors in the send queue */
 	uint32_t rma_ops;                    /* operations not complete */
+	_Atomic uint32_t put_lengths, get_lengths; /* those that go by descriptor, by powers of two (rma.c) */
 	uint32_t atomics;                    /* operations not complete */
 	/* cold: matched messages */
 	struct via_send *send_head, *send_tail; /* rendezvous accepted for R3 or RPUT, in order */
@@ -273,6 +274,7 @@ struct cmpi {
 	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
 	bool moved;                      /* a transfer was complete at once since the last look */
+	uint32_t at_once;                /* how many */
 	uint32_t spared;                 /* looks that were followed by no rest because of that */
 	bool alone;
 	cmpi_error_fn *error;
@@ -472,6 +474,7 @@ void via_handle_fini(struct cmpi *c);
 
 /* dreg.c */
 struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, unsigned access);
+uint32_t via_dreg_handle(struct cmpi *c, uint64_t base, size_t len);
 void via_dreg_deregister(struct cmpi *c, struct cmpi_reg *reg);
 bool via_dreg_check(struct cmpi *c, uint32_t handle, uint64_t addr, size_t len, unsigned access);
 void via_dreg_fini(struct cmpi *c);

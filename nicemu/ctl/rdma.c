@@ -34,7 +34,7 @@ enum {
 	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
 	DOUBT = 63,         /* writes done alone at most before one goes in packets again */
 	PART_MIN = 2048,
-	PUT_PARTS = 4,      /* packets of a write at most */
+	PUT_PARTS = NIC_PUT_MAX / NIC_RDMA_PART_MAX, /* packets of a write at most */
 	PAGE = 4096,
 };
 
@@ -155,26 +155,26 @@ static bool in_doubt(struct nic_doubt *d)
 	return true;
 }
 
-/* Up to how many bytes a write goes in packets. */
-static uint32_t put_limit(struct nic_link *link, const struct work *w)
+/* Does a transfer of so many bytes, not none, go in packets, if the peer is there? */
+static bool in_packets(struct nic_link *link, uint32_t op, uint32_t total)
 {
-	if (in_doubt(&link->put))
-		return 0;
-	return w->control & NIC_CTL_IMMEDIATE ? 0 : link->put_max < PUT_PARTS * NIC_RDMA_PART_MAX ? link->put_max : PUT_PARTS * NIC_RDMA_PART_MAX;
+	if (op == NIC_CTL_RDMA_READ)
+		return total <= stream_limit(link);
+	return total <= link->put_max && !in_doubt(&link->put);
 }
 
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
-	uint32_t packets;
+	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets;
 
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return ALONE;
 	if (!link->cma)
 		return STREAM;
-	packets = w->op == NIC_CTL_RDMA_READ ? stream_limit(link) : put_limit(link, w);
+	packets = w->total && !imm && in_packets(link, w->op, w->total);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
 		return ALONE;
-	if (w->total && w->total <= packets)
+	if (packets)
 		return STREAM;
 	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link))
 		return HALVES;
@@ -252,13 +252,12 @@ static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, ui
 
 /* ---- copies in one step ------------------------------------------------------------------------------------------ */
 
-/* Bytes [from, from + len) of the transfer, to or from these pieces of this process's memory; 0 or NIC_ST_*. */
-static uint32_t copy(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n, uint32_t from, uint32_t len)
+/* Between these pieces of this process's memory and the peer's; 0 or NIC_ST_*. */
+static uint32_t dma(struct nic *nic, struct nic_link *link, uint32_t op, const struct iovec *local, unsigned n, uint64_t remote, uint32_t len)
 {
-	uint64_t remote = w->desc->seg[0].addr + from;
 	enum nic_dma r;
 
-	if (w->op == NIC_CTL_RDMA_READ) {
+	if (op == NIC_CTL_RDMA_READ) {
 		r = nic_dma_read(nic, link, local, n, remote, len);
 		nic_count(nic, bytes_read, r == NIC_DMA_OK ? len : 0);
 	} else {
@@ -266,6 +265,12 @@ static uint32_t copy(struct nic *nic, struct nic_link *link, const struct work *
 		nic_count(nic, bytes_write, r == NIC_DMA_OK ? len : 0);
 	}
 	return r == NIC_DMA_OK ? 0 : r == NIC_DMA_FAULT ? NIC_ST_RDMA_PROT : NIC_ST_TRANSPORT;
+}
+
+/* Bytes [from, from + len) of the transfer. */
+static uint32_t copy(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n, uint32_t from, uint32_t len)
+{
+	return dma(nic, link, w->op, local, n, w->desc->seg[0].addr + from, len);
 }
 
 /* The same, of whatever lies there in this process. */
@@ -568,6 +573,38 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;
 	return STEP_DONE;
+}
+
+/* ---- in the command ---------------------------------------------------------------------------------------------- */
+
+/* Is all of it for this NIC alone?  By the same rules as for a descriptor (`how`). */
+static inline bool is_alone(struct nic_link *link, const struct nic_rdma *r)
+{
+	if (nic_likely(link->cma && r->length < link->half_min && (!in_packets(link, r->op, r->length) || absent(link))))
+		return true;
+	return nic_dma_plain(link, r->remote, r->length);
+}
+
+/* Whatever else it is, or is not in order, is a descriptor's to be told. */
+int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	const struct nic_seg seg = { .addr = r->local, .handle = r->local_handle, .length = r->length };
+	uint32_t need = r->op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE;
+	struct nic_link *link = link_of(nic, vi);
+	struct iovec local;
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || !nic->arch->post->at_once || !r->length ||
+	                 r->length > ctx->max_transfer))
+		return NIC_NOT_DONE;
+	if (!is_alone(link, r) || !nic_remote_check(link->slot, ctx->peer_vi, r->remote, r->length, r->remote_handle, need))
+		return NIC_NOT_DONE;
+	local.iov_base = nic->arch->xlate->map(nic, ctx->ptag, &seg, 0, r->length);
+	local.iov_len = r->length;
+	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
+		return NIC_NOT_DONE;
+	nic_count(nic, rdma_now, 1);
+	return NIC_OK;
 }
 
 /* ---- what was asked of the peer ---------------------------------------------------------------------------------- */

@@ -63,13 +63,13 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->stream_max = 256 << 10;
 		link->stream_busy = 32 << 10;
 		link->stream_mutual = 256 << 10;
-		link->put_max = 32 << 10;
+		link->put_max = NIC_PUT_MAX;
 	}
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient)
 		return;
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
-	link->put_max = strcmp(way, "stream") == 0 ? 32 << 10 : 0;
+	link->put_max = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
 	link->half_min = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
 }
 

@@ -27,30 +27,40 @@ static unsigned rest(const struct iovec *from, unsigned n, size_t skip, struct i
 	return k;
 }
 
-static enum nic_dma transfer(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len, bool write)
+static inline ssize_t attach(const struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len, bool write)
+{
+	struct iovec r = { nic_host(remote), len };
+
+	return write ? process_vm_writev(link->pid, local, n, &r, 1, 0) : process_vm_readv(link->pid, local, n, &r, 1, 0);
+}
+
+/* The first call has moved so much, or failed. */
+static nic_noinline enum nic_dma go_on(const struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len, bool write,
+                                      ssize_t moved)
 {
 	struct iovec piece[256];
 	size_t done = 0;
 
 	if (n > 256)
 		return NIC_DMA_FAULT;
-	while (done < len) {
-		struct iovec r = { nic_host(remote + done), len - done };
-		unsigned k = done ? rest(local, n, done, piece) : n;
-		const struct iovec *l = done ? piece : local;
-		ssize_t moved = write ? process_vm_writev(link->pid, l, k, &r, 1, 0) : process_vm_readv(link->pid, l, k, &r, 1, 0);
-
-		if (moved > 0)
-			done += moved;
-		else if (moved < 0 && errno == EINTR)
-			continue;
-		else
+	for (;;) {
+		if (moved == 0 || (moved < 0 && errno != EINTR))
 			return nic_dma_failure(moved < 0 ? errno : EFAULT);
+		done += moved > 0 ? (size_t)moved : 0;
+		if (done == len)
+			return NIC_DMA_OK;
+		moved = attach(link, piece, rest(local, n, done, piece), remote + done, len - done, write);
 	}
-	return NIC_DMA_OK;
 }
 
-static void plain(const struct iovec *local, unsigned n, uint8_t *at, size_t len, bool write)
+static inline enum nic_dma transfer(const struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len, bool write)
+{
+	ssize_t moved = attach(link, local, n, remote, len, write);
+
+	return nic_likely(moved == (ssize_t)len) ? NIC_DMA_OK : go_on(link, local, n, remote, len, write, moved);
+}
+
+static nic_noinline void plain(const struct iovec *local, unsigned n, uint8_t *at, size_t len, bool write)
 {
 	for (unsigned i = 0; i < n && len; i++) {
 		size_t part = local[i].iov_len < len ? local[i].iov_len : len;
@@ -61,11 +71,11 @@ static void plain(const struct iovec *local, unsigned n, uint8_t *at, size_t len
 	}
 }
 
-static enum nic_dma move(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len, bool write)
+static inline enum nic_dma move(struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len, bool write)
 {
 	uint8_t *at = nic_dma_in_card(link, remote, len);
 
-	if (!at)
+	if (nic_likely(!at))
 		return transfer(link, local, n, remote, len, write);
 	plain(local, n, at, len, write);
 	*link->plain += len;

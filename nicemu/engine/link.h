@@ -52,6 +52,8 @@ struct nic_favour {
 	uint8_t gen, op;
 };
 
+enum { NIC_PUT_MAX = 32 << 10 }; /* bytes of a write in packets, at most */
+
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
 struct nic_doubt {
 	uint32_t alone; /* transfers still to be done alone */
@@ -100,7 +102,7 @@ struct nic_link {
 	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
 	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
 	uint32_t stream_max, stream_busy, stream_mutual;
-	uint32_t put_max;                 /* bytes: up to this a write goes in packets */
+	uint32_t put_max;                 /* bytes: up to this a write goes in packets; NIC_PUT_MAX at most */
 	struct nic_doubt put;             /* of writes in packets */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */

@@ -362,6 +362,31 @@ static void on_added(void *arg, int err)
 	pair->busy = false;
 }
 
+/* The way of the BTL: in the NIC's command, else by descriptor. */
+static int put(struct peer *p, uint32_t to, void *arg)
+{
+	struct pair *pair = &p->pair[to];
+	const struct cmpi_key *key = &peer[to].window_reg->key;
+	uint64_t there = (uintptr_t)slot(&peer[to], p->me);
+
+	if (cmpi_put_now(pair->proc, pair->local, NULL, there, key, pair->len) != CMPI_OK)
+		return cmpi_put(pair->proc, pair->local, NULL, there, key, pair->len, on_moved, arg);
+	on_moved(arg, CMPI_OK);
+	return CMPI_OK;
+}
+
+static int get(struct peer *p, uint32_t to, void *arg)
+{
+	struct pair *pair = &p->pair[to];
+	const struct cmpi_key *key = &peer[to].window_reg->key;
+	uint64_t there = (uintptr_t)slot(&peer[to], p->me);
+
+	if (cmpi_get_now(pair->proc, pair->local, NULL, there, key, pair->len) != CMPI_OK)
+		return cmpi_get(pair->proc, pair->local, NULL, there, key, pair->len, on_moved, arg);
+	on_moved(arg, CMPI_OK);
+	return CMPI_OK;
+}
+
 static void rma(struct peer *p, uint32_t to, uint32_t kind)
 {
 	struct pair *pair = &p->pair[to];
@@ -377,13 +402,11 @@ static void rma(struct peer *p, uint32_t to, uint32_t kind)
 	pair->salt = fake_random(1 << 30);
 	if (kind == 0) {
 		fill(pair->local, pair->salt, pair->len);
-		err = cmpi_put(pair->proc, pair->local, NULL, (uintptr_t)slot(target, p->me), &target->window_reg->key, pair->len,
-		               on_moved, arg);
+		err = put(p, to, arg);
 	} else if (kind == 1) {
 		fill(slot(target, p->me), pair->salt, pair->len);
 		memset(pair->local, 0, pair->len);
-		err = cmpi_get(pair->proc, pair->local, NULL, (uintptr_t)slot(target, p->me), &target->window_reg->key, pair->len,
-		               on_moved, arg);
+		err = get(p, to, arg);
 	} else {
 		err = cmpi_atomic(pair->proc, CMPI_ATOMIC_ADD, 8, (uintptr_t)&target->counter, &target->counter_reg->key, 1, 0,
 		                  &pair->old, on_added, arg);

@@ -58,22 +58,29 @@ static void send_message(struct vi *vi, const VIP_DESCRIPTOR *desc)
 	fake_wire_add(&vi->out, m);
 }
 
+/* False: the target does not allow it. */
+static bool move(struct vi *vi, void *here, VIP_MEM_HANDLE handle, void *there, uint32_t len, bool write)
+{
+	const struct region *r = fake_region_find(vi->peer->nic, handle, (uintptr_t)there, len);
+
+	if (len > 10000)
+		fake_violate("an RDMA longer than the transfer size");
+	if (!r || !(write ? r->write : r->read))
+		return false;
+	memcpy(write ? there : here, write ? here : there, len);
+	return true;
+}
+
 static bool rdma(struct vi *vi, const VIP_DESCRIPTOR *desc, bool write)
 {
 	const VIP_ADDRESS_SEGMENT *there = &desc->DS[0].Remote;
 	const VIP_DATA_SEGMENT *here = &desc->DS[1].Local;
-	const struct region *r = fake_region_find(vi->peer->nic, there->Handle, (uintptr_t)there->Data.Address, here->Length);
 
 	if (desc->CS.SegCount != 2 || here->Length != desc->CS.Length || there->Reserved || !own_segment(vi, here, false)) {
 		fake_violate("a malformed RDMA descriptor");
 		return false;
 	}
-	if (here->Length > 10000)
-		fake_violate("an RDMA longer than the transfer size");
-	if (!r || !(write ? r->write : r->read))
-		return false;
-	memcpy(write ? there->Data.Address : here->Data.Address, write ? here->Data.Address : there->Data.Address, here->Length);
-	return true;
+	return move(vi, here->Data.Address, there->Handle, there->Data.Address, here->Length, write);
 }
 
 /* The oldest posted send leaves. */
@@ -329,6 +336,19 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE handle, const VIPX_SHORT *message)
 	if (message->BLength)
 		memcpy(to + sizeof(message->Head) + message->ALength, message->B, message->BLength);
 	fake_wire_add(&vi->out, m);
+	return VIP_SUCCESS;
+}
+
+VIP_RETURN VipxRdmaNow(VIP_VI_HANDLE handle, const VIPX_RDMA *r)
+{
+	const VIP_DATA_SEGMENT here = {.Data.AddressBits = r->Local, .Handle = r->LocalHandle, .Length = r->Length};
+	struct vi *vi = handle;
+
+	if (!own_segment(vi, &here, false) || !r->Length)
+		fake_violate("a malformed RDMA command");
+	if (!brief_now(vi) || vi->nic->held[fake_number(vi->peer->nic)] ||
+	    !move(vi, here.Data.Address, r->RemoteHandle, (void *)(uintptr_t)r->Remote, r->Length, r->Operation == VIP_CONTROL_OP_RDMAWRITE))
+		return VIP_NOT_DONE;
 	return VIP_SUCCESS;
 }
 

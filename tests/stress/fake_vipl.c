@@ -159,6 +159,11 @@ void fake_brief(uint32_t percent)
 	fake_net.config.brief = percent;
 }
 
+void fake_instant(uint32_t percent)
+{
+	fake_net.config.instant = percent;
+}
+
 void fake_refuse_registrations(uint32_t n)
 {
 	fake_net.refuse = n;

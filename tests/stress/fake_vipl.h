@@ -19,7 +19,7 @@ struct fake_config {
 	uint64_t seed;
 	uint32_t buffers; /* pool buffers of each NIC handle */
 	uint32_t instant; /* of 100 sends, how many leave inside the post when nothing is before them */
-	uint32_t brief;   /* of 100 short messages, how many leave inside the command; some of them arrive by value */
+	uint32_t brief;   /* of 100 short messages and RDMA transfers, how many are done inside the command; some of the messages arrive by value */
 	uint32_t auto_steps; /* network steps inside each VipCQDone that finds nothing */
 };
 
@@ -29,6 +29,7 @@ void fake_auto_steps(uint32_t steps);
 /* Likewise inside each VipSendDone that finds nothing. */
 void fake_send_steps(uint32_t steps);
 void fake_brief(uint32_t percent);
+void fake_instant(uint32_t percent);
 void fake_param(const char *name, int64_t value);
 uint32_t fake_random(uint32_t below);
 

@@ -373,6 +373,18 @@ VIP_RETURN VipxSendShort(IN VIP_VI_HANDLE ViHandle, IN const VIPX_SHORT *Message
 /* The same for a message of more than 48 bytes inside one taken pool buffer (below), which has changed hands on VIP_SUCCESS. */
 VIP_RETURN VipxSendBuffer(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Data, IN VIP_ULONG Length);
 /*
+ * RDMA inside the command: Length bytes, more than none, between one registered local range and one at the peer, all done when the
+ * call returns VIP_SUCCESS: no descriptor, no completion.  Operation is VIP_CONTROL_OP_RDMAWRITE or VIP_CONTROL_OP_RDMAREAD.
+ * VIP_NOT_DONE: it cannot go so (not connected, sends are outstanding, the NIC at the other end is to take part, this NIC
+ * knows no such way) or is wrong; no part of it counts as done, and no error is raised: post a descriptor, which tells.
+ */
+typedef struct _VIPX_RDMA {
+	VIP_UINT64 Local, Remote; /* addresses */
+	VIP_MEM_HANDLE LocalHandle, RemoteHandle;
+	VIP_UINT32 Length, Operation;
+} VIPX_RDMA;
+VIP_RETURN VipxRdmaNow(IN VIP_VI_HANDLE ViHandle, IN const VIPX_RDMA *Rdma);
+/*
  * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the
  * codes of the latter, or VIP_NOT_DONE.  A message without immediate data may come by value instead: Descriptor is NULL,
  * Message and Length say where it is, and the receive that it would have used stays posted.  It is in Data, or, when Buffer

@@ -56,6 +56,37 @@ VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Leng
 	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
+_Static_assert(sizeof(VIPX_RDMA) == sizeof(struct nic_rdma) && offsetof(VIPX_RDMA, LocalHandle) == offsetof(struct nic_rdma, local_handle) &&
+               offsetof(VIPX_RDMA, Operation) == offsetof(struct nic_rdma, op) && VIP_CONTROL_OP_RDMAWRITE == NIC_CTL_RDMA_WRITE &&
+               VIP_CONTROL_OP_RDMAREAD == NIC_CTL_RDMA_READ, "the same");
+
+static inline bool is_rdma(const VIPX_RDMA *rdma)
+{
+	return rdma && (rdma->Operation == VIP_CONTROL_OP_RDMAWRITE || rdma->Operation == VIP_CONTROL_OP_RDMAREAD);
+}
+
+static __attribute__((noinline)) VIP_RETURN rdma_now(VIP_VI_HANDLE ViHandle, const VIPX_RDMA *Rdma)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_RETURN result;
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	result = is_rdma(Rdma) ? (VIP_RETURN)nic_rdma_now(vi->hw, vi->number, (const struct nic_rdma *)Rdma) : VIP_INVALID_PARAMETER;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return result;
+}
+
+/* As VipxSendShort. */
+VIP_RETURN VipxRdmaNow(VIP_VI_HANDLE ViHandle, const VIPX_RDMA *Rdma)
+{
+	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+
+	if (__builtin_expect(!vi || !is_rdma(Rdma) || !vipl_nic_of(&vi->object)->unlocked, 0))
+		return rdma_now(ViHandle, Rdma);
+	return (VIP_RETURN)nic_rdma_now(vi->hw, vi->number, (const struct nic_rdma *)Rdma);
+}
+
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
 _Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
                offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&

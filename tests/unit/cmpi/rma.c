@@ -88,6 +88,70 @@ static void done_inside_the_call(void)
 	close_pair();
 }
 
+/* In the NIC's command: all of it or nothing, and nothing that would pass by what is queued. */
+static void in_the_command(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+
+	REQUIRE(open_pair(0));
+	b = job[A].to[B];
+	fill(here, 5);
+	fill(there, 6);
+	fake_brief(100);
+	CHECK_EQ(cmpi_put_now(b, here + 1, reg_here, at + 2, &reg_there->key, 5000), CMPI_OK);
+	CHECK(!memcmp(here + 1, there + 2, 5000));
+	CHECK_EQ(there[1], 7);
+	CHECK_EQ(cmpi_get_now(b, here, reg_here, at + 7000, &reg_read->key, 10000), CMPI_OK);
+	CHECK(!memcmp(here, there + 7000, 10000));
+	CHECK_EQ(cmpi_put_now(b, here, NULL, at, &reg_there->key, 77), CMPI_OK); /* registered, as the cache knows */
+	CHECK(!memcmp(here, there, 77));
+	CHECK_EQ(job_count(A, "cmpi_puts"), 2);
+	CHECK_EQ(job_count(A, "cmpi_put_bytes"), 5077);
+	CHECK_EQ(job_count(A, "cmpi_gets"), 1);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at + 1, &reg_there->key, SIZE), CMPI_AGAIN); /* out of range, there and here */
+	CHECK_EQ(cmpi_put_now(b, here + SIZE - 8, reg_here, at, &reg_there->key, 9), CMPI_AGAIN);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_read->key, 8), CMPI_AGAIN); /* no right to it */
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 10001), CMPI_AGAIN); /* takes two descriptors */
+	CHECK_EQ(cmpi_put_now(b, &key, NULL, at, &reg_there->key, 16), CMPI_AGAIN);        /* not registered */
+	CHECK_EQ(cmpi_put_now(job[B].to[B], here, NULL, at, &reg_there->key, 8), CMPI_AGAIN); /* a process itself has no VI */
+	key = reg_there->key;
+	key.handle = reg_read->key.handle; /* a right that the key only claims: for the descriptor to be told */
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &key, 32), CMPI_AGAIN);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 8), CMPI_OK);
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	fake_brief(0);
+	close_pair();
+}
+
+/* What the NIC did not do in the command goes by descriptor, and so do others as long, until one of them is over within the call. */
+static void lengths_by_descriptor(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+
+	REQUIRE(open_pair(0));
+	b = job[A].to[B];
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 100), CMPI_AGAIN);
+	fake_brief(100);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 127), CMPI_AGAIN); /* it is not asked */
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 128), CMPI_OK);
+	CHECK_EQ(cmpi_get_now(b, here, reg_here, at, &reg_read->key, 100), CMPI_OK);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &reg_there->key, 100, done, NULL), CMPI_OK);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 600), CMPI_AGAIN); /* one is under way */
+	job_turn(4);
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 100), CMPI_AGAIN);
+	fake_instant(100);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &reg_there->key, 99, done, NULL), CMPI_OK);
+	CHECK_EQ(calls, 2);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 100), CMPI_OK);
+	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 600), CMPI_AGAIN);
+	fake_brief(0);
+	close_pair();
+}
+
 /* Where cores are short, who transfers one after the other is not made to wait for each; but others get their turn. */
 static void a_transfer_is_no_wait(void)
 {
@@ -273,6 +337,8 @@ int main(void)
 {
 	CASE(contents);
 	CASE(done_inside_the_call);
+	CASE(in_the_command);
+	CASE(lengths_by_descriptor);
 	CASE(a_transfer_is_no_wait);
 	CASE(rights_and_ranges);
 	CASE(itself);

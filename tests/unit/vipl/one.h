@@ -41,18 +41,23 @@ static inline const char *one_device(void)
 	return name;
 }
 
-static inline void one_open(struct one *o)
+static inline void one_open_as(struct one *o, VIP_ULONG flags)
 {
 	VIP_MEM_ATTRIBUTES mem = { 0 };
 
 	memset(o, 0, sizeof *o);
-	VIP(VIP_SUCCESS, VipOpenNic(one_device(), &o->nic));
+	VIP(VIP_SUCCESS, VipxOpenNic(one_device(), flags, &o->nic));
 	VIP(VIP_SUCCESS, VipQueryNic(o->nic, &o->attr));
 	VIP(VIP_SUCCESS, VipCreatePtag(o->nic, &o->ptag));
 	o->mem = mmap(NULL, ONE_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	o->data = o->mem + ONE_DATA;
 	mem.Ptag = o->ptag;
 	VIP(VIP_SUCCESS, VipRegisterMem(o->nic, o->mem, ONE_MEMORY, &mem, &o->handle));
+}
+
+static inline void one_open(struct one *o)
+{
+	one_open_as(o, 0);
 }
 
 static inline void one_close(struct one *o)

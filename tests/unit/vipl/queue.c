@@ -2,6 +2,11 @@
 /*
  * Work queues in one process: what posting refuses, overrun, growth, the chain, states, destroying with things left over.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sys/uio.h>
+
 #include "tests/unit/vipl/one.h"
 
 static unsigned post_errors;
@@ -748,6 +753,77 @@ static void cq_of_the_dead(void)
 	one_close(&o);
 }
 
+/* Does this NIC do RDMA in the command, where cross-memory attach works? */
+static bool rdma_now_works(void)
+{
+	char here = 0, there = 1;
+	struct iovec l = { &here, 1 }, r = { &there, 1 };
+
+	return strcmp(VipxParameterString("arch"), "direct") == 0 && strcmp(VipxParameterString("engine"), "daemon") != 0 &&
+	       strcmp(VipxParameterString("cma"), "auto") == 0 && process_vm_readv(getpid(), &l, 1, &r, 1, 0) == 1;
+}
+
+/* RDMA in the command: over when the call returns, or not begun; then no error is raised. */
+static void rdma_commands(VIP_ULONG flags)
+{
+	enum { LEN = 40000 };
+	VIP_MEM_ATTRIBUTES mem = { .EnableRdmaWrite = VIP_TRUE, .EnableRdmaRead = VIP_TRUE };
+	VIP_VI_ATTRIBUTES attr;
+	VIP_MEM_HANDLE open;
+	VIPX_RDMA r = { .Length = LEN, .Operation = VIP_CONTROL_OP_RDMAWRITE };
+	VIP_RETURN good = rdma_now_works() ? VIP_SUCCESS : VIP_NOT_DONE;
+	const VIP_UINT64 *protection;
+	struct one o;
+
+	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "alone", "test"));
+	one_open_as(&o, flags);
+	attr = one_attributes(&o);
+	attr.EnableRdmaWrite = attr.EnableRdmaRead = VIP_TRUE;
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &attr, NULL, NULL, &o.a));
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &attr, NULL, NULL, &o.b));
+	mem.Ptag = o.ptag;
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, o.data + 2 * LEN, LEN, &mem, &open));
+	r.Local = (uintptr_t)o.data;
+	r.LocalHandle = o.handle;
+	r.Remote = (uintptr_t)o.data + 2 * LEN;
+	r.RemoteHandle = open;
+	VIP(VIP_NOT_DONE, VipxRdmaNow(o.a, &r)); /* no connection */
+	one_connect(&o);
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaNow(NULL, &r));
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaNow(o.a, NULL));
+	r.Operation = VIP_CONTROL_OP_SENDRECV;
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaNow(o.a, &r));
+	r.Operation = VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE;
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaNow(o.a, &r));
+	memset(o.data, 7, LEN);
+	r.Operation = VIP_CONTROL_OP_RDMAWRITE;
+	VIP(good, VipxRdmaNow(o.a, &r));
+	CHECK(good == VIP_NOT_DONE || memcmp(o.data, o.data + 2 * LEN, LEN) == 0);
+	memset(o.data + 2 * LEN, 9, LEN);
+	r.Operation = VIP_CONTROL_OP_RDMAREAD;
+	VIP(good, VipxRdmaNow(o.a, &r));
+	CHECK_EQ(o.data[LEN - 1], good == VIP_SUCCESS ? 9 : 7);
+	/* Wrong, which a descriptor would be told. */
+	protection = VipxCounter(o.nic, "protection_errors", "");
+	r.RemoteHandle = o.handle; /* registered without the right */
+	VIP(VIP_NOT_DONE, VipxRdmaNow(o.a, &r));
+	r.RemoteHandle = open;
+	r.Length = LEN + 1;
+	VIP(VIP_NOT_DONE, VipxRdmaNow(o.a, &r));
+	r.Length = attr.MaxTransferSize + 1;
+	VIP(VIP_NOT_DONE, VipxRdmaNow(o.a, &r));
+	CHECK_EQ(*protection, 0);
+	CHECK_EQ(one_state(o.a), VIP_STATE_CONNECTED);
+	one_close(&o);
+	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "auto", "test"));
+}
+
+static void rdma_in_the_command(void)
+{
+	rdma_commands(0);
+	rdma_commands(VIPX_OPEN_UNLOCKED);
+}
+
 int main(void)
 {
 	CASE(refused);
@@ -771,6 +847,7 @@ int main(void)
 	CASE(by_value_of_one);
 	CASE(next_receive);
 	CASE(next_receive_from_buffers);
+	CASE(rdma_in_the_command);
 	CASE(cq_of_the_dead);
 	return check_done();
 }
