@@ -49,11 +49,13 @@ nicemu_sources = \
 	nicemu/ctl/qnix_sys.c \
 	nicemu/ctl/qnix_tx.c \
 	nicemu/ctl/rdma.c \
+	nicemu/ctl/rdma_ask.c \
 	nicemu/ctl/rdma_serve.c \
 	nicemu/ctl/rx.c \
 	nicemu/ctl/sysmsg.c \
 	nicemu/ctl/take.c \
 	nicemu/ctl/tx.c \
+	nicemu/ctl/rdma.h \
 	nicemu/ctl/tx.h \
 	nicemu/ctl/vi.c \
 	nicemu/strat/flow_permission.c \

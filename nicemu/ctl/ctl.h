@@ -161,7 +161,7 @@ void nic_buffer_release(struct nic *nic);          /* all in hand go back to the
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
 
-/* tx.c, rx.c, take.c, rdma.c, sysmsg.c */
+/* tx.c, rx.c, take.c, rdma.c, rdma_ask.c, sysmsg.c */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */
 void nic_tx_finish(struct nic *nic, uint32_t vi, struct nic_txe *e, uint32_t status, uint64_t done);
 void nic_tx_gather(struct nic *nic, uint32_t vi, struct nic_desc *desc, uint32_t from, uint32_t len, uint8_t *to);
@@ -183,7 +183,7 @@ void nic_rx_done(struct nic *nic, uint32_t vi, uint32_t flags, uint32_t len, uin
 void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */
 void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);
-/* rdma.c, for packets that rx.c takes from a link; `p` is foreign memory, what stands beside it was copied from it */
+/* rdma_ask.c and rdma_serve.c, for packets that rx.c takes from a link; `p` is foreign memory, what stands beside it was copied from it */
 bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len); /* false: refused */
 void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len);
 void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len);

@@ -1,45 +1,24 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control program: remote memory.  RDMA descriptors of a send queue, which tx.c hands over one by one.  What the NIC at the other
- * end does for them is rdma_serve.c.
+ * Control program: remote memory.  RDMA descriptors of a send queue, which tx.c hands over one by one, and RDMA commands.
  *
  * There are three ways, and `how` chooses:
  *   alone   this NIC copies everything, in one step, while the descriptor is posted (cross-memory attach);
  *   halves  this NIC copies the first half, the NIC at the other end the second one, at the same time;
  *   stream  of a read: the other NIC sends the data in buffers, this one takes them out.  Of a write: this one sends them, the
  *           other one puts them in place.  Two copies, but both ends are at work, and no system call.
- * For the last two the other NIC is *asked*: a packet names a claim (mem/claim.h), the descriptor waits.  Of what the other
- * one has not claimed when it has shown no sign of life for a number of passes, nothing is left to it: this NIC closes the
- * claim and does the rest alone.  Until the other one looks at the requests that it has been sent it is not asked again.  For a
- * half that has not been begun when this NIC is through with its own there is no patience, unless the other one is at work on one
- * before it: the rest takes no longer than a wait.
+ * For the last two the NIC at the other end is asked to take part (rdma_ask.c); what it does then is rdma_serve.c.
  *
  * Protection.  Each NIC asks its own table about its own memory, at the time of the copy; the initiator looks at the
- * target's as well before it touches anything there.  A NIC that copies into or out of the process that asked it has been
- * given that address by the process itself, and does so only between its claim and its word that it is done.
- *
- * Order.  Requests are served first in, first out, and claims are closed from the newest to the oldest, so what the other
- * NIC does is always the front of the queue.  The rest is done in order, when all before it is complete.  With that, two
- * writes to the same place end as they were posted (nic_rdma_write delays one that could not); sends, immediate data and
- * reads wait for the writes before them (`fenced` in tx.c).  Packets of writes are put in place when they are taken from the
- * link, before older requests of reads.
+ * target's as well before it touches anything there.
  */
+#include "nicemu/ctl/rdma.h"
+
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
 #include "nicemu/engine/dma.h"
-#include "nicemu/util/copy.h"
 
-enum {
-	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
-	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
-	DOUBT = 63,         /* writes done alone at most before one goes in packets again */
-	PART_MIN = 2048,
-	PUT_PARTS = NIC_PUT_MAX / NIC_RDMA_PART_MAX, /* packets of a write at most */
-	PAGE = 4096,
-};
-
-/* Local pieces of bytes [from, from + len) of the message; 0: a segment is not ours to read or write. */
-static unsigned pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
+unsigned nic_rdma_pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
 {
 	unsigned n = 0;
 
@@ -61,53 +40,39 @@ static unsigned pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const stru
 	return n;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- copies in one step ------------------------------------------------------------------------------------------ */
 
-static struct nic_link *link_of(const struct nic *nic, uint32_t vi)
+/* Between these pieces of this process's memory and the peer's; 0 or NIC_ST_*. */
+static uint32_t dma(struct nic *nic, struct nic_link *link, uint32_t op, const struct iovec *local, unsigned n, uint64_t remote, uint32_t len)
 {
-	return nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+	enum nic_dma r;
+
+	if (op == NIC_CTL_RDMA_READ) {
+		r = nic_dma_read(nic, link, local, n, remote, len);
+		nic_count(nic, bytes_read, r == NIC_DMA_OK ? len : 0);
+	} else {
+		r = nic_dma_write(nic, link, local, n, remote, len);
+		nic_count(nic, bytes_write, r == NIC_DMA_OK ? len : 0);
+	}
+	return r == NIC_DMA_OK ? 0 : r == NIC_DMA_FAULT ? NIC_ST_RDMA_PROT : NIC_ST_TRANSPORT;
 }
 
-static struct nic_claim *asked(const struct nic_link *link, uint32_t id)
+uint32_t nic_rdma_copy(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n, uint32_t from, uint32_t len)
 {
-	return &link->asked->claim[id % NIC_CLAIMS];
+	return dma(nic, link, w->op, local, n, w->desc->seg[0].addr + from, len);
 }
 
-static struct nic_txe *entry(const struct nic *nic, const struct nic_ask *a)
+uint32_t nic_rdma_move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, uint32_t from, uint32_t len)
 {
-	return &nic->slot->txq[a->vi][a->pos & (NIC_TXQ - 1)];
+	struct iovec local[NIC_DESC_SEGS_MAX];
+	unsigned n = nic_rdma_pieces(nic, ctx, w, from, len, local);
+
+	if (!len)
+		return 0;
+	return n ? nic_rdma_copy(nic, link, w, local, n, from, len) : NIC_ST_PROTECTION;
 }
 
-/* The descriptor again; it was checked when it was executed. */
-static void reread(const struct nic_txe *e, struct work *w)
-{
-	struct nic_desc *desc = nic_host(e->desc);
-
-	*w = (struct work){ .desc = desc, .seg = desc->seg + 1, .nseg = desc->nseg - 1u, .total = desc->length,
-		.op = desc->control & NIC_CTL_OP_MASK, .control = desc->control };
-}
-
-/* Of the only transfer, small ones: both ends are soon at work.  Of many, large ones: fewer packets. */
-static uint32_t part_of(uint32_t total)
-{
-	uint32_t part = ((total + 3) / 4 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1); /* of four at most, while it may be longer */
-
-	return part < PART_MIN ? PART_MIN : part > NIC_RDMA_PART_MAX ? NIC_RDMA_PART_MAX : part;
-}
-
-/* The same, by what is under way just now. */
-static uint32_t part_now(const struct nic_link *link, const struct work *w)
-{
-	return link->ask_head == link->ask_tail ? part_of(w->total) : NIC_RDMA_PART_MAX;
-}
-
-/* Where the second half begins: on a page of this process, so that two copies never meet in one; 0: too short for that. */
-static uint32_t half_of(const struct work *w)
-{
-	uint64_t addr = w->seg[0].addr, at = (addr + w->total / 2 + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-
-	return at - addr < w->total ? (uint32_t)(at - addr) : 0;
-}
+/* ---- the ways ---------------------------------------------------------------------------------------------------- */
 
 /* Has the peer looked at nothing since it was found absent? */
 static bool absent(struct nic_link *link)
@@ -129,21 +94,6 @@ static uint32_t stream_limit(const struct nic_link *link)
 	if (link->ask_head == link->ask_tail)
 		return link->stream_max;
 	return link->mutual ? link->stream_mutual : link->stream_busy;
-}
-
-/*
- * Packets of a write to a peer that computes and looks now and then, or that copies for itself, would be waited for in vain again
- * and again.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  For a half there
- * is no doubt: asking for it in vain costs little beside the copy.
- */
-static void was_late(struct nic_doubt *d)
-{
-	d->alone = d->depth = d->depth < DOUBT ? 2 * d->depth + 1 : DOUBT;
-}
-
-static void was_in_time(struct nic_doubt *d)
-{
-	d->depth -= (d->depth + 7) / 8;
 }
 
 /* Is this transfer one that the peer is left out of? */
@@ -176,202 +126,9 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return ALONE;
 	if (packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && half_of(w) && nic_tx_peer_pulls(nic, link))
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link))
 		return HALVES;
 	return ALONE;
-}
-
-/* Opens a claim, before the packet that names it. */
-static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
-                                uint32_t from)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_ask *a;
-	uint32_t part = part_now(link, w), id = link->ask_tail++;
-
-	link->mutual -= link->mutual != 0;
-	a = &link->ask[id % NIC_CLAIMS];
-	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total };
-	nic_claim_open(asked(link, id), id);
-	e->flags |= NIC_TXE_ASKED;
-	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
-	nic->nshared++;
-	nic_count(nic, shared, 1);
-	return a;
-}
-
-/* Asks the peer's NIC; false: there is no room for it. */
-static bool ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op, uint32_t from)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_packet *p;
-	struct nic_ask *a;
-
-	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || !(p = nic_tx_room(nic, ctx, link)))
-		return false;
-	a = open_ask(nic, vi, link, e, w, op, from);
-	p->ask.addr = w->desc->seg[0].addr + from;
-	p->ask.handle = w->desc->seg[0].handle;
-	p->ask.claim = a->id;
-	p->ask.peer = op == NIC_OP_READ_REQ ? 0 : w->seg[0].addr + from;
-	p->ask.part = a->part;
-	p->ask.pad = 0;
-	nic_tx_head(p, ctx, op, w->total - from, 0);
-	nic_tx_publish(nic, link, p);
-	return true;
-}
-
-static bool is_write(const struct nic_ask *a)
-{
-	return a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_WRITE_PART;
-}
-
-/* The transfer is complete, or its VI is down. */
-static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
-
-	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
-	a->open = false;
-	nic->nshared--;
-	while (link->ask_head != link->ask_tail && !link->ask[link->ask_head % NIC_CLAIMS].open)
-		link->ask_head++;
-}
-
-static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
-{
-	struct nic_txe *e = entry(nic, a);
-	struct nic_desc *desc = nic_host(e->desc);
-	uint32_t vi = a->vi, pos = a->pos;
-
-	if (!error)
-		e->done = desc->length;
-	over(nic, link, a);
-	nic_tx_done(nic, vi, pos, error);
-}
-
-/* ---- copies in one step ------------------------------------------------------------------------------------------ */
-
-/* Between these pieces of this process's memory and the peer's; 0 or NIC_ST_*. */
-static uint32_t dma(struct nic *nic, struct nic_link *link, uint32_t op, const struct iovec *local, unsigned n, uint64_t remote, uint32_t len)
-{
-	enum nic_dma r;
-
-	if (op == NIC_CTL_RDMA_READ) {
-		r = nic_dma_read(nic, link, local, n, remote, len);
-		nic_count(nic, bytes_read, r == NIC_DMA_OK ? len : 0);
-	} else {
-		r = nic_dma_write(nic, link, local, n, remote, len);
-		nic_count(nic, bytes_write, r == NIC_DMA_OK ? len : 0);
-	}
-	return r == NIC_DMA_OK ? 0 : r == NIC_DMA_FAULT ? NIC_ST_RDMA_PROT : NIC_ST_TRANSPORT;
-}
-
-/* Bytes [from, from + len) of the transfer. */
-static uint32_t copy(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n, uint32_t from, uint32_t len)
-{
-	return dma(nic, link, w->op, local, n, w->desc->seg[0].addr + from, len);
-}
-
-/* The same, of whatever lies there in this process. */
-static uint32_t move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, uint32_t from, uint32_t len)
-{
-	struct iovec local[NIC_DESC_SEGS_MAX];
-	unsigned n = pieces(nic, ctx, w, from, len, local);
-
-	if (!len)
-		return 0;
-	return n ? copy(nic, link, w, local, n, from, len) : NIC_ST_PROTECTION;
-}
-
-/* The same later: the target's table may have changed since. */
-static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
-	const struct nic_seg *remote;
-	struct work w;
-
-	reread(entry(nic, a), &w);
-	remote = &w.desc->seg[0];
-	if (from >= w.total)
-		return 0;
-	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr + from, w.total - from, remote->handle,
-	                      w.op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE))
-		return NIC_ST_RDMA_PROT;
-	return move(nic, ctx, link, &w, from, w.total - from);
-}
-
-/*
- * Takes the peer's half of a read back if it has not begun with it; this side is through with its own.  The newest request, so
- * what the peer does stays the front of the queue.
- */
-static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_ask *a)
-{
-	uint32_t seen_before = nic_load_acquire(&link->asked->seen); /* before the closing, as in take_back */
-
-	a->closed = true;
-	if (nic_claim_close(asked(link, a->id)) & NIC_CLAIM_PARTS)
-		return false;
-	link->absent = true;
-	link->absent_seen = seen_before;
-	nic_count(nic, shared_taken_back, 1);
-	return true;
-}
-
-/* Is the peer copying its half of a transfer before this one, of the same VI?  Then it is there, and comes to this one next. */
-static bool at_work(const struct nic_link *link, const struct nic_ask *a)
-{
-	for (uint32_t id = link->ask_head; id != a->id; id++) {
-		const struct nic_ask *before = &link->ask[id % NIC_CLAIMS];
-		uint64_t word = nic_claim_look(asked(link, id));
-
-		if (before->open && before->vi == a->vi && (before->op == NIC_OP_READ_HALF || before->op == NIC_OP_WRITE_HALF) &&
-		    (word & NIC_CLAIM_PARTS) && !(word & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)))
-			return true;
-	}
-	return false;
-}
-
-/* This NIC's half is copied and the peer's is not begun: is the peer left out of it? */
-static bool is_late(const struct nic_link *link, const struct nic_ask *a, uint64_t word)
-{
-	return a->op == NIC_OP_READ_HALF && link->impatient && !(word & NIC_CLAIM_PARTS) && !at_work(link, a);
-}
-
-/* Of a transfer of one segment, which lies at `at` in this process. */
-static nic_noinline enum step halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t from = half_of(w), id = link->ask_tail, error;
-	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
-	struct iovec first = { at, from };
-	uint64_t word;
-
-	if (!ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from))
-		return STEP_AGAIN;
-	error = copy(nic, link, w, &first, 1, 0, from);
-	if (nic_unlikely(error)) {
-		nic_rdma_settle(nic, link, a);
-		return nic_tx_refuse(nic, e, error);
-	}
-	nic_count(nic, bytes_own_half, from);
-	word = nic_claim_look(asked(link, id));
-	if (nic_unlikely(is_late(link, a, word)) && take_half_back(nic, link, a)) {
-		error = move(nic, ctx, link, w, from, w->total - from);
-		over(nic, link, a);
-		e->flags &= ~NIC_TXE_ASKED;
-		if (nic_unlikely(error))
-			return nic_tx_refuse(nic, e, error);
-		e->done = w->total;
-		return STEP_DONE;
-	}
-	if (!(word & NIC_CLAIM_DONE))
-		return STEP_WAIT;
-	nic_count(nic, bytes_peer_half, w->total - from);
-	over(nic, link, a);
-	e->flags &= ~NIC_TXE_ASKED;
-	e->done = w->total;
-	return STEP_DONE;
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------- */
@@ -418,92 +175,6 @@ static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_c
 	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
 }
 
-/* Bytes [from, from + len) of what is to be written, which has been found ours to read. */
-static void gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint32_t from, uint32_t len, uint8_t *to)
-{
-	struct iovec local[NIC_DESC_SEGS_MAX];
-	unsigned n = pieces(nic, ctx, w, from, len, local);
-
-	for (unsigned i = 0; i < n; i++) {
-		nic_host_read(nic, to, (uintptr_t)local[i].iov_base, local[i].iov_len);
-		to += local[i].iov_len;
-	}
-}
-
-/* Buffers for the parts, all or none. */
-static bool take_buffers(struct nic *nic, uint32_t *index, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (!nic_buffer_take(nic, &index[i])) {
-			while (i--)
-				nic_buffer_give(nic, index[i]);
-			return false;
-		}
-	return true;
-}
-
-/* One part of the write: in the buffer, or in the packet. */
-static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, const struct nic_ask *a, uint32_t part,
-                    const uint32_t *buffer)
-{
-	uint32_t from = part * a->part, len = w->total - from < a->part ? w->total - from : a->part;
-	struct nic_packet *p = nic_link_reserve(link, 0);
-
-	if (buffer)
-		p->put.buffer = *buffer;
-	gather(nic, ctx, w, from, len, buffer ? nic_buffer(nic, *buffer) : p->put.data);
-	p->put.handle = w->desc->seg[0].handle;
-	p->put.addr = w->desc->seg[0].addr + from;
-	p->put.claim = a->id;
-	p->put.part = part;
-	nic_tx_head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
-	nic_tx_publish(nic, link, p);
-}
-
-/* A write in packets: the peer's NIC puts them in place. */
-static nic_noinline enum step put(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t part = part_now(link, w), n = (w->total + part - 1) / part, index[PUT_PARTS];
-	bool inside = w->total <= NIC_PUT_SHORT;
-	struct nic_ask *a;
-
-	if (!nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || (!inside && !take_buffers(nic, index, n)))
-		return STEP_AGAIN;
-	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
-	for (uint32_t i = 0; i < n; i++)
-		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i]);
-	link->balance -= inside ? 0 : (int32_t)n;
-	nic_count(nic, bytes_write_buffer, w->total);
-	return STEP_WAIT;
-}
-
-/*
- * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet;
- * and, unless it goes in packets itself, for all that do.
- */
-static bool meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets)
-{
-	for (uint32_t id = link->ask_head; id != link->ask_tail; id++) {
-		const struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
-		const struct nic_desc *desc;
-		uint64_t at;
-
-		if (!a->open || a->vi != vi || !is_write(a))
-			continue;
-		if (a->op == NIC_OP_WRITE_PART) {
-			if (!packets)
-				return true;
-			continue;
-		}
-		desc = nic_host(entry(nic, a)->desc);
-		at = desc->seg[0].addr + a->from;
-		if (addr < at + (desc->length - a->from) && at < addr + len)
-			return true;
-	}
-	return false;
-}
-
 nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	const struct nic_seg *remote = &w->desc->seg[0];
@@ -518,23 +189,23 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
 		return rdma_refused(nic, ctx, e, w);
 	/* All of it is looked at before the first part leaves: a write that is refused writes nothing. */
-	if (e->done == 0 && w->total && !(n = pieces(nic, ctx, w, 0, w->total, local)))
+	if (e->done == 0 && w->total && !(n = nic_rdma_pieces(nic, ctx, w, 0, w->total, local)))
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
 	way = how(nic, link, w);
-	if (nic_unlikely(ctx->writes) && meets(nic, link, vi, remote->addr, way == HALVES ? half_of(w) : w->total, way == STREAM))
+	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == HALVES ? nic_ask_half_of(w) : w->total, way == STREAM))
 		return STEP_AGAIN;
 	if (way == STREAM)
-		return put(nic, vi, link, e, w);
+		return nic_ask_packets(nic, vi, link, e, w);
 	if (way == HALVES)
-		return halves(nic, vi, link, e, w, local[0].iov_base);
+		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
 	if (w->control & NIC_CTL_IMMEDIATE) {
 		p = nic_tx_room(nic, ctx, link);
 		if (!p)
 			return STEP_AGAIN;
 	}
-	error = w->total ? copy(nic, link, w, local, n, 0, w->total) : 0;
+	error = w->total ? nic_rdma_copy(nic, link, w, local, n, 0, w->total) : 0;
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;
@@ -553,22 +224,22 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 		return STEP_DONE;
 	if (!nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_READ))
 		return rdma_refused(nic, ctx, e, w);
-	n = pieces(nic, ctx, w, 0, w->total, local);
+	n = nic_rdma_pieces(nic, ctx, w, 0, w->total, local);
 	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	switch (how(nic, link, w)) {
 	case STREAM:
-		if (ask(nic, vi, link, e, w, NIC_OP_READ_REQ, 0))
+		if (nic_ask_stream(nic, vi, link, e, w))
 			return STEP_WAIT;
 		if (!link->cma)
 			return STEP_AGAIN;
 		break;
 	case HALVES:
-		return halves(nic, vi, link, e, w, local[0].iov_base);
+		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
 	case ALONE:
 		break;
 	}
-	error = copy(nic, link, w, local, n, 0, w->total);
+	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	e->done = w->total;
@@ -591,7 +262,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	const struct nic_seg seg = { .addr = r->local, .handle = r->local_handle, .length = r->length };
 	uint32_t need = r->op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE;
-	struct nic_link *link = link_of(nic, vi);
+	struct nic_link *link = nic_rdma_link(nic, vi);
 	struct iovec local;
 
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || !nic->arch->post->at_once || !r->length ||
@@ -605,210 +276,4 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 		return NIC_NOT_DONE;
 	nic_count(nic, rdma_now, 1);
 	return NIC_OK;
-}
-
-/* ---- what was asked of the peer ---------------------------------------------------------------------------------- */
-
-static void read_failed(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
-{
-	nic_claim_close(asked(link, a->id));
-	finish(nic, link, a, error);
-}
-
-/* A part of a stream: into the segments of the read. */
-nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len, uint32_t flags)
-{
-	uint32_t id = p->buf.handle, at = 0;
-	uint64_t offset = p->buf.addr;
-	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
-	struct iovec to[NIC_DESC_SEGS_MAX];
-	struct nic_txe *e;
-	struct work w;
-	unsigned n;
-
-	if (!a->open || a->id != id || a->vi != vi || a->op != NIC_OP_READ_REQ) {
-		nic_count(nic, bad_packets, 1);
-		return;
-	}
-	e = entry(nic, a);
-	if ((flags & NIC_PF_ERROR) || offset != e->done || !len || len > a->limit - e->done) {
-		read_failed(nic, link, a, NIC_ST_RDMA_PROT);
-		return;
-	}
-	reread(e, &w);
-	n = pieces(nic, nic_vi(nic, vi), &w, e->done, len, to);
-	if (nic_unlikely(!n)) {
-		read_failed(nic, link, a, NIC_ST_PROTECTION);
-		return;
-	}
-	for (unsigned i = 0; i < n; i++) {
-		nic_host_write(nic, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
-		at += to[i].iov_len;
-	}
-	e->done += len;
-	if (e->done == a->limit && !a->closed)
-		finish(nic, link, a, 0);
-}
-
-/* The peer has given no sign for long enough: what it has not claimed is ours again. */
-static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
-{
-	/* Acquire: before the closing.  A claim that is then found untouched will be found closed, and that changes `seen`. */
-	uint32_t seen_before = nic_load_acquire(&link->asked->seen);
-	bool put = false;
-
-	for (uint32_t id = link->ask_tail; id-- != link->ask_head;) {
-		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
-		uint64_t parts;
-
-		if (!a->open || a->closed)
-			continue;
-		parts = nic_claim_close(asked(link, id)) & NIC_CLAIM_PARTS;
-		a->closed = true;
-		if (a->op == NIC_OP_READ_REQ) {
-			a->from = parts * a->part < a->limit ? parts * a->part : a->limit;
-			nic_count(nic, shared_taken_back, a->from != a->limit);
-			a->limit = a->from;
-		} else {
-			nic_count(nic, shared_taken_back, a->op == NIC_OP_WRITE_PART ? parts * a->part < a->limit : !parts);
-		}
-		put |= a->op == NIC_OP_WRITE_PART;
-		if (!parts) {
-			link->absent = true;
-			link->absent_seen = seen_before;
-		}
-	}
-	if (put)
-		was_late(&link->put);
-}
-
-/* Of a write in packets. */
-static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word)
-{
-	uint32_t placed = nic_claim_in_place(word);
-
-	if (nic_likely(placed * a->part >= a->limit)) {
-		was_in_time(&link->put);
-		finish(nic, link, a, 0);
-		return 1;
-	}
-	if (word & NIC_CLAIM_REFUSED)
-		placed = 0;
-	else if (!a->closed || nic_claim_placing(word))
-		return 0;
-	finish(nic, link, a, move_late(nic, link, a, placed * a->part));
-	return 1;
-}
-
-/* One step of the oldest transfer.  0: it waits. */
-static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
-{
-	struct nic_txe *e = entry(nic, a);
-	uint64_t word;
-	uint32_t error;
-
-	if (a->op == NIC_OP_READ_REQ) {
-		if (!a->closed)
-			return 0;
-		if (a->from != UINT32_MAX) { /* the rest, while parts that were claimed are on their way */
-			error = move_late(nic, link, a, a->from);
-			a->from = UINT32_MAX;
-			if (error)
-				finish(nic, link, a, error);
-			else if (e->done == a->limit)
-				finish(nic, link, a, 0);
-			return 1;
-		}
-		if (e->done != a->limit)
-			return 0;
-		finish(nic, link, a, 0);
-		return 1;
-	}
-	word = nic_claim_look(asked(link, a->id)); /* R2 */
-	if (a->op == NIC_OP_WRITE_PART)
-		return advance_put(nic, link, a, word);
-	if (word & NIC_CLAIM_DONE) {
-		struct nic_desc *desc = nic_host(e->desc);
-
-		nic_count(nic, bytes_peer_half, desc->length - a->from);
-		finish(nic, link, a, 0);
-		return 1;
-	}
-	if (!(word & NIC_CLAIM_REFUSED) && (!a->closed || (word & NIC_CLAIM_PARTS)))
-		return 0;
-	finish(nic, link, a, move_late(nic, link, a, a->from));
-	return 1;
-}
-
-/* Any sign of the peer since the last pass?  A half that it has claimed is one; the claim of a stream is left to its writer. */
-static bool sign(struct nic_link *link, const struct nic_ask *a)
-{
-	bool moved = link->idle_pos != link->rx_pos || link->idle_id != a->id;
-	uint64_t word;
-
-	link->idle_pos = link->rx_pos;
-	link->idle_id = a->id;
-	if (moved || a->op == NIC_OP_READ_REQ)
-		return moved;
-	word = nic_claim_look(asked(link, a->id));
-	return a->op == NIC_OP_WRITE_PART ? nic_claim_placing(word) : (word & NIC_CLAIM_PARTS) != 0;
-}
-
-static int run_asked(struct nic *nic, struct nic_link *link)
-{
-	struct nic_ask *a = &link->ask[link->ask_head % NIC_CLAIMS];
-
-	if (advance(nic, link, a))
-		return 1;
-	if (!link->cma || a->closed)
-		return 0;
-	if (sign(link, a))
-		link->idle = 0;
-	else if (++link->idle >= (a->op == NIC_OP_WRITE_PART ? PUT_PATIENCE : PATIENCE)) {
-		link->idle = 0;
-		take_back(nic, link);
-		return 1;
-	}
-	return 0;
-}
-
-/* Nobody but this process may touch its memory for this transfer any more. */
-void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
-{
-	struct nic_claim *claim = asked(link, a->id);
-	uint64_t word = nic_claim_close(claim);
-
-	if ((a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_READ_HALF) && (word & NIC_CLAIM_PARTS))
-		nic_dma_settle(nic, link, claim);
-	entry(nic, a)->flags &= ~NIC_TXE_ASKED;
-	over(nic, link, a);
-}
-
-void nic_rdma_revoke(struct nic *nic, uint32_t vi)
-{
-	struct nic_link *link = link_of(nic, vi);
-
-	for (uint32_t i = 0; link && i < NIC_CLAIMS; i++) { /* newest first; settling moves ask_head */
-		struct nic_ask *a = &link->ask[(link->ask_tail - 1 - i) % NIC_CLAIMS];
-
-		if (a->open && a->vi == vi)
-			nic_rdma_settle(nic, link, a);
-	}
-}
-
-/* ---- passes ------------------------------------------------------------------------------------------------------ */
-
-int nic_rdma_run(struct nic *nic)
-{
-	int n = 0;
-
-	for (uint32_t i = 0; i < nic->nactive; i++) {
-		struct nic_link *link = nic->active[i];
-
-		if (link->favour_head != link->favour_tail)
-			n += nic_rdma_serve(nic, link);
-		if (link->ask_head != link->ask_tail)
-			n += run_asked(nic, link);
-	}
-	return n;
 }

@@ -1,6 +1,6 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control program: remote memory, for the peers.  What their NICs ask this one for (rdma.c, which tells why, how, and in what
+ * Control program: remote memory, for the peers.  What their NICs ask this one for (rdma_ask.c, which tells why, how, and in what
  * order): parts of writes, which are put in place when they are taken from the link, and requests, which wait here in line:
  * halves, from process to process, and streams of reads.
  *
@@ -49,7 +49,7 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 			nic_claim_tell(claim, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
 		}
 	}
-	nic_store_release(&link->asking->seen, id); /* pairs with take_back (rdma.c) */
+	nic_store_release(&link->asking->seen, id); /* pairs with take_back (rdma_ask.c) */
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files that send share: tx.c, which runs the queue and knows messages, give.c, which has the short way of some, rdma.c,
- * which knows remote memory, and rdma_serve.c, which does what the rdma.c of a peer asks for.
+ * which knows remote memory, and rdma_serve.c, which does what the rdma_ask.c of a peer asks for.
  */
 #ifndef NIC_CTL_TX_H
 #define NIC_CTL_TX_H

@@ -90,7 +90,7 @@ struct nic_link {
 	uint64_t *bells;                  /* counter of the times this side rang */
 	uint32_t sys_head, sys_tail;
 	struct nic_sysmsg sys[NIC_SYS_WAITING];
-	/* transfers on which both NICs work (ctl/rdma.c) */
+	/* transfers on which both NICs work (ctl/rdma_ask.c) */
 	struct nic_claims *asked;         /* in this slot's area: what the peer was asked for */
 	struct nic_claims *asking;        /* in the peer's area: what it asks for */
 	uint32_t ask_head, ask_tail;      /* ids of the oldest and the next one */

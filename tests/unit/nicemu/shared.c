@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA on which the NICs of both ends work (ctl/rdma.c): streams, halves and writes in packets, a peer that does not look, looks too late, or
+ * RDMA on which the NICs of both ends work (ctl/rdma_ask.c): streams, halves and writes in packets, a peer that does not look, looks too late, or
  * dies with a claim in hand, and memory that goes while a transfer is under way.  a asks, b is asked.  And RDMA in the command, for
  * which nobody is asked.
  */

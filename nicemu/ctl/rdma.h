@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c, those that the NIC at the other end takes part in, share. */
+#ifndef NIC_CTL_RDMA_H
+#define NIC_CTL_RDMA_H
+
+#include <sys/uio.h>
+
+#include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/tx.h"
+
+static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
+{
+	return nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+}
+
+/* rdma.c */
+/* Local pieces of bytes [from, from + len) of the message; 0: a segment is not ours to read or write. */
+unsigned nic_rdma_pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out);
+/* Copies these bytes in one step, between such pieces and the peer's memory; 0 or NIC_ST_*. */
+uint32_t nic_rdma_copy(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n, uint32_t from,
+                       uint32_t len);
+/* The same, of whatever lies there in this process. */
+uint32_t nic_rdma_move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, uint32_t from, uint32_t len);
+
+/* rdma_ask.c */
+/* By halves, a transfer of one segment, which lies at `at` in this process. */
+enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at);
+/* A read in buffers; false: there is no room for the request. */
+bool nic_ask_stream(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+/* A write in packets: the peer's NIC puts them in place. */
+enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+/*
+ * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet;
+ * and, unless it goes in packets itself, for all that do.
+ */
+bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets);
+
+/* Where the second half begins: on a page of this process, so that two copies never meet in one; 0: too short for that. */
+static inline uint32_t nic_ask_half_of(const struct work *w)
+{
+	enum { PAGE = 4096 };
+	uint64_t addr = w->seg[0].addr, at = (addr + w->total / 2 + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+
+	return at - addr < w->total ? (uint32_t)(at - addr) : 0;
+}
+
+#endif
