@@ -5,7 +5,7 @@
  * There are three ways, and `how` chooses:
  *   alone   this NIC copies everything, in one step, while the descriptor is posted (cross-memory attach);
  *   halves  this NIC copies the first half, the NIC at the other end the second one, at the same time;
- *   stream  of a read: the other NIC sends the data in buffers, this one takes them out.  Of a write: this one sends them, the
+ *   stream  of a read: the other NIC sends the data in buffers, or puts them, if short, beside the claim, this one takes them out.  Of a write: this one sends them, the
  *           other one puts them in place.  Two copies, but both ends are at work, and no system call.
  * For the last two the NIC at the other end is asked to take part (rdma_ask.c); what it does then is rdma_serve.c.
  *
@@ -109,7 +109,7 @@ static bool in_doubt(struct nic_doubt *d)
 static bool in_packets(struct nic_link *link, uint32_t op, uint32_t total)
 {
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= stream_limit(link);
+		return total <= link->get_max ? !in_doubt(&link->get) : total <= stream_limit(link);
 	return total <= link->put_max && !in_doubt(&link->put);
 }
 
@@ -229,7 +229,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	switch (how(nic, link, w)) {
 	case STREAM:
-		if (nic_ask_stream(nic, vi, link, e, w))
+		if (nic_ask_read(nic, vi, link, e, w))
 			return STEP_WAIT;
 		if (!link->cma)
 			return STEP_AGAIN;

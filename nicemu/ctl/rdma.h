@@ -25,8 +25,8 @@ uint32_t nic_rdma_move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 /* rdma_ask.c */
 /* By halves, a transfer of one segment, which lies at `at` in this process. */
 enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at);
-/* A read in buffers; false: there is no room for the request. */
-bool nic_ask_stream(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+/* A read, short or in buffers; false: there is no room for the request. */
+bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
 /* A write in packets: the peer's NIC puts them in place. */
 enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
 /*

@@ -24,9 +24,9 @@
 #include "nicemu/util/copy.h"
 
 enum {
-	PATIENCE = 128,     /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
-	PUT_PATIENCE = 32,  /* the same for a write in packets, which is soon done alone */
-	DOUBT = 63,         /* writes done alone at most before one goes in packets again */
+	PATIENCE = 128,      /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
+	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
+	DOUBT = 63,          /* transfers done alone at most before one is asked for again */
 	PART_MIN = 2048,
 	PUT_PARTS = NIC_PUT_MAX / NIC_RDMA_PART_MAX, /* packets of a write at most */
 };
@@ -65,7 +65,7 @@ static uint32_t part_now(const struct nic_link *link, const struct work *w)
 }
 
 /*
- * Packets of a write to a peer that computes and looks now and then, or that copies for itself, would be waited for in vain again
+ * Packets of a write to a peer that computes and looks now and then, or that copies for itself, and short reads would be waited for in vain again
  * and again.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  For a half there
  * is no doubt: asking for it in vain costs little beside the copy.
  */
@@ -89,7 +89,8 @@ static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *l
 
 	link->mutual -= link->mutual != 0;
 	a = &link->ask[id % NIC_CLAIMS];
-	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total };
+	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total,
+		.reply = NIC_REPLIES };
 	nic_claim_open(asked(link, id), id);
 	e->flags |= NIC_TXE_ASKED;
 	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
@@ -98,25 +99,27 @@ static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *l
 	return a;
 }
 
-/* Asks the peer's NIC; false: there is no room for it. */
-static bool ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op, uint32_t from)
+/* Is there room to ask for one more? */
+static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
 {
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_packet *p;
-	struct nic_ask *a;
+	return link->ask_tail - link->ask_head < NIC_CLAIMS ? nic_tx_room(nic, ctx, link) : NULL;
+}
 
-	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || !(p = nic_tx_room(nic, ctx, link)))
-		return false;
-	a = open_ask(nic, vi, link, e, w, op, from);
+/* Asks the peer's NIC for the transfer from that byte on, in that packet; `peer` as in the packet. */
+static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
+                           uint32_t from, uint64_t peer, struct nic_packet *p)
+{
+	struct nic_ask *a = open_ask(nic, vi, link, e, w, op, from);
+
 	p->ask.addr = w->desc->seg[0].addr + from;
 	p->ask.handle = w->desc->seg[0].handle;
 	p->ask.claim = a->id;
-	p->ask.peer = op == NIC_OP_READ_REQ ? 0 : w->seg[0].addr + from;
+	p->ask.peer = peer;
 	p->ask.part = a->part;
 	p->ask.pad = 0;
-	nic_tx_head(p, ctx, op, w->total - from, 0);
+	nic_tx_head(p, nic_vi(nic, vi), op, w->total - from, 0);
 	nic_tx_publish(nic, link, p);
-	return true;
+	return a;
 }
 
 static bool is_write(const struct nic_ask *a)
@@ -131,6 +134,7 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 
 	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
 	a->open = false;
+	link->replies &= ~(1u << a->reply);
 	nic->nshared--;
 	while (link->ask_head != link->ask_tail && !link->ask[link->ask_head % NIC_CLAIMS].open)
 		link->ask_head++;
@@ -207,20 +211,22 @@ static bool is_late(const struct nic_link *link, const struct nic_ask *a, uint64
 nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t from = nic_ask_half_of(w), id = link->ask_tail, error;
-	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
+	uint32_t from = nic_ask_half_of(w), error;
+	struct nic_packet *p = room(nic, ctx, link);
 	struct iovec first = { at, from };
+	struct nic_ask *a;
 	uint64_t word;
 
-	if (!ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from))
+	if (!p)
 		return STEP_AGAIN;
+	a = ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from, w->seg[0].addr + from, p);
 	error = nic_rdma_copy(nic, link, w, &first, 1, 0, from);
 	if (nic_unlikely(error)) {
 		nic_rdma_settle(nic, link, a);
 		return nic_tx_refuse(nic, e, error);
 	}
 	nic_count(nic, bytes_own_half, from);
-	word = nic_claim_look(asked(link, id));
+	word = nic_claim_look(asked(link, a->id));
 	if (nic_unlikely(is_late(link, a, word)) && take_half_back(nic, link, a)) {
 		error = nic_rdma_move(nic, ctx, link, w, from, w->total - from);
 		over(nic, link, a);
@@ -241,9 +247,32 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
-bool nic_ask_stream(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+/* A reply that is not in use, for what does not fit beside a claim; false: there is none. */
+static bool take_reply(const struct nic_link *link, uint32_t total, uint32_t *reply)
 {
-	return ask(nic, vi, link, e, w, NIC_OP_READ_REQ, 0);
+	*reply = NIC_REPLIES;
+	if (total <= NIC_CLAIM_DATA)
+		return true;
+	for (uint32_t i = 0; i < NIC_REPLIES; i++)
+		if (!(link->replies & 1u << i))
+			*reply = i;
+	return *reply < NIC_REPLIES;
+}
+
+nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+{
+	struct nic_packet *p = room(nic, nic_vi(nic, vi), link);
+	uint32_t reply;
+
+	if (!p)
+		return false;
+	if (w->total > link->get_max || !take_reply(link, w->total, &reply)) {
+		ask(nic, vi, link, e, w, NIC_OP_READ_REQ, 0, 0, p);
+		return true;
+	}
+	link->replies |= (1u << reply) & ((1u << NIC_REPLIES) - 1);
+	ask(nic, vi, link, e, w, NIC_OP_READ_SHORT, 0, reply, p)->reply = (uint8_t)reply;
+	return true;
 }
 
 /* Bytes [from, from + len) of what is to be written, which has been found ours to read. */
@@ -375,7 +404,7 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 {
 	/* Acquire: before the closing.  A claim that is then found untouched will be found closed, and that changes `seen`. */
 	uint32_t seen_before = nic_load_acquire(&link->asked->seen);
-	bool put = false;
+	bool put = false, get = false;
 
 	for (uint32_t id = link->ask_tail; id-- != link->ask_head;) {
 		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
@@ -393,6 +422,7 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 			nic_count(nic, shared_taken_back, a->op == NIC_OP_WRITE_PART ? parts * a->part < a->limit : !parts);
 		}
 		put |= a->op == NIC_OP_WRITE_PART;
+		get |= a->op == NIC_OP_READ_SHORT && !parts;
 		if (!parts) {
 			link->absent = true;
 			link->absent_seen = seen_before;
@@ -400,6 +430,8 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 	}
 	if (put)
 		was_late(&link->put);
+	if (get)
+		was_late(&link->get);
 }
 
 /* Of a write in packets. */
@@ -418,6 +450,24 @@ static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a
 		return 0;
 	finish(nic, link, a, move_late(nic, link, a, placed * a->part));
 	return 1;
+}
+
+/* A short read is there: into the segments of the descriptor. */
+static nic_noinline void deliver_short(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+{
+	const uint8_t *data = a->reply < NIC_REPLIES ? link->asked->reply[a->reply] : asked(link, a->id)->data;
+	struct iovec to[NIC_DESC_SEGS_MAX];
+	struct work w;
+	unsigned n;
+
+	reread(entry(nic, a), &w);
+	n = nic_rdma_pieces(nic, nic_vi(nic, a->vi), &w, 0, w.total, to);
+	for (unsigned i = 0; i < n; i++) {
+		nic_host_write(nic, (uintptr_t)to[i].iov_base, data, to[i].iov_len);
+		data += to[i].iov_len;
+	}
+	was_in_time(&link->get);
+	finish(nic, link, a, n ? 0 : NIC_ST_PROTECTION);
 }
 
 /* One step of the oldest transfer.  0: it waits. */
@@ -450,6 +500,10 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	if (word & NIC_CLAIM_DONE) {
 		struct nic_desc *desc = nic_host(e->desc);
 
+		if (a->op == NIC_OP_READ_SHORT) {
+			deliver_short(nic, link, a);
+			return 1;
+		}
 		nic_count(nic, bytes_peer_half, desc->length - a->from);
 		finish(nic, link, a, 0);
 		return 1;
@@ -484,7 +538,7 @@ static int run_asked(struct nic *nic, struct nic_link *link)
 		return 0;
 	if (sign(link, a))
 		link->idle = 0;
-	else if (++link->idle >= (a->op == NIC_OP_WRITE_PART ? PUT_PATIENCE : PATIENCE)) {
+	else if (++link->idle >= (a->op == NIC_OP_WRITE_PART || a->op == NIC_OP_READ_SHORT ? PATIENCE_BRIEF : PATIENCE)) {
 		link->idle = 0;
 		take_back(nic, link);
 		return 1;
@@ -498,7 +552,7 @@ void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	struct nic_claim *claim = asked(link, a->id);
 	uint64_t word = nic_claim_close(claim);
 
-	if ((a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_READ_HALF) && (word & NIC_CLAIM_PARTS))
+	if ((a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_READ_HALF || a->op == NIC_OP_READ_SHORT) && (word & NIC_CLAIM_PARTS))
 		nic_dma_settle(nic, link, claim);
 	entry(nic, a)->flags &= ~NIC_TXE_ASKED;
 	over(nic, link, a);

@@ -483,6 +483,7 @@ static void dispatch(struct nic *nic, struct arrival *a)
 		write_imm(nic, a);
 		break;
 	case NIC_OP_READ_REQ:
+	case NIC_OP_READ_SHORT:
 	case NIC_OP_READ_HALF:
 	case NIC_OP_WRITE_HALF:
 		nic_rdma_request(nic, a->link, a->vi, a->p, a->len);

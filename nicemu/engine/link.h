@@ -41,6 +41,7 @@ struct nic_ask {
 	uint32_t from;   /* halves: where the peer's begins */
 	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
+	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 };
 
 /* What the peer asks this NIC to help it with. */
@@ -103,7 +104,9 @@ struct nic_link {
 	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
 	uint32_t stream_max, stream_busy, stream_mutual;
 	uint32_t put_max;                 /* bytes: up to this a write goes in packets; NIC_PUT_MAX at most */
-	struct nic_doubt put;             /* of writes in packets */
+	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
+	uint32_t replies;                 /* that are in use, a bit each */
+	struct nic_doubt put, get;        /* of writes in packets, and of short reads */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];

@@ -11,7 +11,8 @@
  *
  * A part that is a copy straight into or out of the asking process is announced by DONE or REFUSED, with release [R2];
  * the asking NIC's acquire pairs with it.  The parts of a write that came in packets are counted in PLACED when they are in place, in
- * the same way; a refusal closes the claim.  The parts of a read arrive as packets.
+ * the same way; a refusal closes the claim.  The parts of a read arrive as packets, but a short read lies beside its claim, or
+ * in a reply that its request names, when DONE says so.
  */
 #ifndef NIC_MEM_CLAIM_H
 #define NIC_MEM_CLAIM_H
@@ -20,7 +21,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { NIC_CLAIMS = 32 }; /* transfers under way between two slots, each way */
+enum {
+	NIC_CLAIMS = 32,     /* transfers under way between two slots, each way */
+	NIC_CLAIM_DATA = 56, /* bytes beside a claim */
+	NIC_REPLIES = 3,     /* short reads of more bytes, of these transfers */
+	NIC_REPLY_MAX = 640, /* bytes */
+};
 
 enum {
 	NIC_CLAIM_PARTS = 0xFFFF,    /* taken so far by the NIC that is asked */
@@ -33,12 +39,14 @@ enum {
 
 struct nic_claim {
 	_Alignas(64) _Atomic uint64_t word; /* id << 32 | flags | parts */
+	uint8_t data[NIC_CLAIM_DATA];       /* of a short read */
 };
 
 struct nic_claims {
 	_Alignas(4096) struct nic_claim claim[NIC_CLAIMS]; /* that of id i is number i % NIC_CLAIMS */
 	struct nic_claim half; /* of a broadcast that the slot that is asked sends: its second half, by who wants it (mem/board.h) */
 	_Alignas(64) _Atomic uint32_t seen;                /* id of the last request that the slot that is asked has looked at */
+	_Alignas(64) uint8_t reply[NIC_REPLIES][NIC_REPLY_MAX]; /* short reads that do not fit beside their claims */
 };
 _Static_assert(sizeof(struct nic_claims) == 4096, "a page, which can be made writable alone");
 

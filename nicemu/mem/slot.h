@@ -41,6 +41,7 @@ enum nic_op {
 	NIC_OP_WRITE_IMM,  /* an RDMA write is complete: consumes a receive, carries immediate data */
 	NIC_OP_READ_REQ,   /* RDMA read through buffers: please send */
 	NIC_OP_READ_BUF,   /* a part of the answer */
+	NIC_OP_READ_SHORT, /* RDMA read: please put it beside the claim */
 	NIC_OP_READ_HALF,  /* RDMA read: please copy the second half into my process */
 	NIC_OP_WRITE_HALF, /* RDMA write: please copy the second half out of my process */
 	NIC_OP_WRITE_SHORT, /* RDMA write: please put this in place; payload in the packet */
@@ -91,7 +92,7 @@ struct nic_packet {
 			uint64_t addr; /* at the receiver of the request */
 			uint32_t handle;
 			uint32_t claim; /* id (see claim.h) */
-			uint64_t peer;  /* halves: address at the sender of the request */
+			uint64_t peer;  /* halves: address at the sender of the request; READ_SHORT: which reply (claim.h) */
 			uint32_t part;  /* READ_REQ: bytes of a part */
 			uint32_t pad;
 		} ask;

@@ -57,10 +57,11 @@ static long batch(uint32_t *random, uint32_t round)
 	long bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		len[i] = 1 + next(random) % MOST;
+		len[i] = 1 + next(random) % (next(random) & 1 ? MOST : 600);
 		memset(from + i * MOST, (int)(round + i), len[i]);
 		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % MOST;
 		link->put_max = next(random) % 32768;
+		link->get_max = next(random) % 1024;
 		link->half_min = next(random) % 16384;
 		link->impatient = next(random) & 1;
 		start((int)i, op, i * MOST, len[i]);

@@ -22,6 +22,7 @@ static struct nic_link *ab(void)
 static void ways(uint32_t stream_max, uint32_t half_min)
 {
 	ab()->impatient = false;
+	ab()->get_max = 0;
 	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
 	ab()->put_max = stream_max < PUT_MAX ? stream_max : PUT_MAX;
 	ab()->half_min = half_min;
@@ -41,6 +42,13 @@ static bool begin(uint32_t stream_max, uint32_t half_min)
 	do {                                                      \
 		if (!begin(stream, half))                         \
 			SKIP("no cross-memory attach here");      \
+	} while (0)
+
+/* Short reads as well; nothing else is shared. */
+#define BEGIN_SHORT()             \
+	do {                      \
+		BEGIN(0, UINT32_MAX); \
+		ab()->get_max = 512;  \
 	} while (0)
 
 static struct nic_desc *rdma(int i, uint16_t op, uint32_t local, uint32_t remote, uint32_t len)
@@ -134,6 +142,85 @@ static void packets_of_every_size(void)
 	pair_close(&p);
 }
 
+/* Beside the claim, in a reply, and too long for that; into one segment, and into two. */
+static void shorts_of_every_size(void)
+{
+	static const uint32_t size[] = { 1, 2, 8, 55, 56, 57, 63, 64, 65, 300, 511, 512, 513 };
+
+	BEGIN_SHORT();
+	pattern(p.b.mem, 10000, 2);
+	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++)
+		for (uint32_t odd = 0; odd < 4; odd++) {
+			uint32_t len = size[i], cut = len / 3;
+			struct nic_seg *more;
+			struct nic_desc *d;
+
+			memset(p.a.mem, 0x55, 10000);
+			d = post(0, NIC_CTL_RDMA_READ, 1000 + odd, 300 * odd + i, len);
+			CHECK_EQ(done(d), len > 512);
+			pair_poll(&p);
+			CHECK(good(d));
+			CHECK_EQ(d->length, len);
+			CHECK(memcmp(p.a.mem + 1000 + odd, p.b.mem + 300 * odd + i, len) == 0);
+			CHECK(p.a.mem[999 + odd] == 0x55 && p.a.mem[1000 + odd + len] == 0x55);
+			d = rdma(1, NIC_CTL_RDMA_READ, 3000, 300 * odd + i, len);
+			d->nseg = 3;
+			more = (struct nic_seg *)(void *)&p.a.desc[2]; /* right behind it */
+			*more = d->seg[1];
+			d->seg[1].length = cut;
+			more->addr += 2000;
+			more->length = len - cut;
+			send_desc(&p.a, d);
+			pair_poll(&p);
+			CHECK(good(d));
+			CHECK(memcmp(p.a.mem + 3000, p.b.mem + 300 * odd + i, cut) == 0 && p.a.mem[3000 + cut] == 0x55);
+			CHECK(memcmp(p.a.mem + 5000, p.b.mem + 300 * odd + i + cut, len - cut) == 0 && p.a.mem[5000 + len - cut] == 0x55);
+		}
+	CHECK_EQ(counter(p.a.nic, "shared"), 2 * 4 * (sizeof(size) / sizeof(size[0]) - 1));
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), 2 * 4 * 513);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+	CHECK(ab()->replies == 0 && p.a.nic->nshared == 0);
+	pair_close(&p);
+}
+
+/* More at once than there are replies, and than there are claims. */
+static void many_shorts(void)
+{
+	enum { N = 100 };
+
+	BEGIN_SHORT();
+	pattern(p.b.mem, N * 600, 4);
+	for (int i = 0; i < N; i++)
+		post(i, NIC_CTL_RDMA_READ, i * 600, i * 600, i % 2 ? 500 : 50);
+	CHECK_EQ(ab()->replies, (1 << NIC_REPLIES) - 1);
+	pair_poll(&p);
+	for (int i = 0; i < N; i++) {
+		CHECK(good(&p.a.desc[i]));
+		CHECK(memcmp(p.a.mem + i * 600, p.b.mem + i * 600, i % 2 ? 500 : 50) == 0);
+	}
+	CHECK(ab()->replies == 0 && p.a.nic->nshared == 0);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+	pair_close(&p);
+}
+
+/* What b cannot put anywhere it refuses: a does it alone. */
+static void short_of_no_place(void)
+{
+	struct nic_desc *d;
+
+	BEGIN_SHORT();
+	ab()->get_max = 2 * NIC_REPLY_MAX;
+	pattern(p.b.mem, 2 * NIC_REPLY_MAX, 4);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, NIC_REPLY_MAX + 1);
+	CHECK(!done(d));
+	pair_poll(&p);
+	CHECK(good(d));
+	CHECK(is_pattern(p.a.mem, NIC_REPLY_MAX + 1, 4));
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), NIC_REPLY_MAX + 1);
+	pair_close(&p);
+}
+
 /* More than the ring, the claims and the link hold; both ways mixed; b looks now and then. */
 static void many_under_way(void)
 {
@@ -178,10 +265,11 @@ static void ids_wrap(void)
 			ab()->ask_head = ab()->ask_tail = -before;
 			pattern(p.b.mem, POSTS * STRIDE, before);
 			for (int i = 0; i < POSTS; i++) {
-				uint32_t len = i % 3 ? 2000 : STRIDE;
+				uint32_t len = i % 3 == 0 ? STRIDE : i % 3 == 1 ? 2000 : 100;
 
+				ab()->get_max = 512;
 				post(i, NIC_CTL_RDMA_READ, (uint32_t)i * STRIDE, (uint32_t)i * STRIDE, len);
-				poll_a(2);
+				poll_a(i % 2); /* less than makes impatient */
 				if (!together || i % NIC_CLAIMS == NIC_CLAIMS - 1)
 					pair_poll(&p);
 			}
@@ -201,17 +289,18 @@ static void ids_wrap(void)
 /* Nobody is there: a does it alone, soon, and does not ask again until b has looked. */
 static void absent_peer(void)
 {
-	enum { READ_STREAM, READ_HALVES, WRITE_HALVES, WRITE_PACKETS, WRITE_PACKET, WAYS };
+	enum { READ_STREAM, READ_HALVES, READ_SHORT, READ_REPLY, WRITE_HALVES, WRITE_PACKETS, WRITE_PACKET, WAYS };
 
 	for (int way = 0; way < WAYS; way++) {
 		uint16_t op = way >= WRITE_HALVES ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ;
 		struct end *from = way >= WRITE_HALVES ? &p.a : &p.b, *to = way >= WRITE_HALVES ? &p.b : &p.a;
-		uint32_t len = way == WRITE_PACKETS ? 20000 : way == WRITE_PACKET ? 8 : BIG;
+		uint32_t len = way == WRITE_PACKETS ? 20000 : way == WRITE_PACKET || way == READ_SHORT ? 8 : way == READ_REPLY ? 400 : BIG;
 		int polls = 0;
 		struct nic_desc *d;
 		uint64_t asked;
 
 		BEGIN(way == READ_HALVES || way == WRITE_HALVES ? 0 : UINT32_MAX, 8192);
+		ab()->get_max = way == READ_SHORT || way == READ_REPLY ? 512 : 0;
 		pattern(from->mem, len, 3);
 		d = post(0, op, 0, 0, len);
 		CHECK(!done(d));
@@ -228,6 +317,7 @@ static void absent_peer(void)
 		pair_poll(&p); /* b finds a request that has been taken back */
 		CHECK_EQ(to->mem[0], 0x55);
 		CHECK_EQ(to->mem[len - 1], 0x55);
+		CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
 		d = post(2, op, 0, 0, len);
 		CHECK_EQ(counter(p.a.nic, "shared"), asked + 1);
 		pair_poll(&p);
@@ -237,35 +327,44 @@ static void absent_peer(void)
 	}
 }
 
-/* b always looks too late for a write: it is asked more and more seldom, and again when it has come in time for a while. */
-static void doubted_peer(void)
+/* b always looks too late: it is asked more and more seldom, and again when it has come in time for a while. */
+static void doubted(uint16_t op)
 {
 	enum { LATE = 500, ENOUGH = 2000 };
+	const struct nic_doubt *doubt;
+	uint32_t depth;
 	uint64_t asked;
 	int left = ENOUGH;
 
 	BEGIN(UINT32_MAX, UINT32_MAX);
+	ab()->get_max = 512;
 	for (int i = 0; i < LATE; i++) {
-		struct nic_desc *d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 8);
+		struct nic_desc *d = post(0, op, 0, 0, 8);
 
 		poll_a(done(d) ? 0 : LONG_AGO);
 		CHECK(good(d));
 		nic_poll(p.b.nic);
 	}
+	doubt = op == NIC_CTL_RDMA_READ ? &ab()->get : &ab()->put;
+	depth = doubt->depth;
 	asked = counter(p.a.nic, "shared");
 	CHECK(asked > 5 && asked < 20);
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
 	for (int in_time = 0; in_time < 10 && left; left--) {
-		struct nic_desc *d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 8);
+		struct nic_desc *d = post(0, op, 0, 0, 8);
 
 		in_time = done(d) ? 0 : in_time + 1;
 		pair_poll(&p);
 		CHECK(good(d));
 	}
 	CHECK(left > 0);
+	CHECK(doubt->depth < depth / 2);
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
 	pair_close(&p);
 }
+
+static void doubted_write(void) { doubted(NIC_CTL_RDMA_WRITE); }
+static void doubted_read(void) { doubted(NIC_CTL_RDMA_READ); }
 
 /* b's half of a read that b has not begun when a is through with its own: in the call, and b finds nothing left to do. */
 static void late_half(void)
@@ -459,13 +558,14 @@ static void half_hearted_peer(void)
 }
 
 /* The asking VI is taken down: its memory is its own from then on. */
-static void flushed_with(bool stream)
+static void flushed_with(bool stream, uint32_t len)
 {
 	struct nic_desc *d;
 
 	BEGIN(stream ? UINT32_MAX : 0, 8192);
+	ab()->get_max = 512;
 	pattern(p.b.mem, BIG, 9);
-	d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, len);
 	CHECK(!done(d));
 	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
 	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
@@ -496,8 +596,9 @@ static void flushed_packets(void)
 	pair_close(&p);
 }
 
-static void flushed_stream(void) { flushed_with(true); }
-static void flushed_halves(void) { flushed_with(false); }
+static void flushed_stream(void) { flushed_with(true, BIG); }
+static void flushed_halves(void) { flushed_with(false, BIG); }
+static void flushed_short(void) { flushed_with(false, 400); }
 
 static _Atomic int slow_done;
 
@@ -513,14 +614,15 @@ static void *slow_copy(void *arg)
 }
 
 /* A descriptor is not given back while somebody else is writing to its memory. */
-static void flush_waits_for_a_claim(void)
+static void flush_waits(uint32_t len)
 {
 	struct nic_claim *claim;
 	struct nic_desc *d;
 	pthread_t thread;
 
 	BEGIN(0, 8192);
-	d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	ab()->get_max = 512;
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, len);
 	claim = &p.b.nic->link[p.a.nic->me]->asking->claim[ab()->ask_head % NIC_CLAIMS];
 	CHECK(nic_claim_take(claim, ab()->ask_head, 0));
 	poll_a(LONG_AGO);
@@ -534,12 +636,16 @@ static void flush_waits_for_a_claim(void)
 	pair_close(&p);
 }
 
+static void flush_waits_for_a_claim(void) { flush_waits(BIG); }
+static void flush_waits_for_a_short(void) { flush_waits(400); }
+
 /* The target's region goes before its NIC looks: an error as if it had never been. */
 static void gone_with(uint16_t op, bool stream, uint32_t len)
 {
 	struct nic_desc *d;
 
 	BEGIN(stream ? UINT32_MAX : 0, 8192);
+	ab()->get_max = 512;
 	memset(p.b.mem, 0x33, BIG);
 	memset(p.a.mem, 0x44, BIG);
 	d = post(0, op, 0, 0, len);
@@ -557,6 +663,7 @@ static void gone_with(uint16_t op, bool stream, uint32_t len)
 
 static void region_gone_stream(void) { gone_with(NIC_CTL_RDMA_READ, true, BIG); }
 static void region_gone_read(void) { gone_with(NIC_CTL_RDMA_READ, false, BIG); }
+static void region_gone_short(void) { gone_with(NIC_CTL_RDMA_READ, false, 8); }
 static void region_gone_write(void) { gone_with(NIC_CTL_RDMA_WRITE, false, BIG); }
 static void region_gone_packet(void) { gone_with(NIC_CTL_RDMA_WRITE, true, 8); }
 static void region_gone_packets(void) { gone_with(NIC_CTL_RDMA_WRITE, true, 20000); }
@@ -572,6 +679,23 @@ static void region_gone_late(void)
 	poll_a(LONG_AGO);
 	CHECK(done(d) && (status_of(d) & NIC_ST_RDMA_PROT));
 	CHECK_EQ(kin_state(&p.a), NIC_VI_ERROR);
+	pair_close(&p);
+}
+
+/* The asking process's own memory goes while a short read is under way: nothing is written there. */
+static void own_region_gone(void)
+{
+	struct nic_desc *d;
+
+	BEGIN_SHORT();
+	memset(p.a.mem, 0x44, 100);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, 100);
+	CHECK(!done(d));
+	CHECK_EQ(nic_mem_deregister(p.a.nic, (uintptr_t)p.a.mem, p.a.handle), NIC_OK);
+	pair_poll(&p);
+	CHECK(done(d) && (status_of(d) & NIC_ST_PROTECTION));
+	CHECK_EQ(p.a.mem[0], 0x44);
+	CHECK(ab()->replies == 0 && p.a.nic->nshared == 0);
 	pair_close(&p);
 }
 
@@ -725,8 +849,8 @@ static int claimer(void)
 				atomic_store(&kin_step[CLAIMED], 1);
 }
 
-/* The peer dies with a half in hand: the VI is lost, and nothing hangs. */
-static void killed_with_a_claim(void)
+/* The peer dies with a half, or a short read, in hand: the VI is lost, and nothing hangs. */
+static void killed_with(uint32_t len)
 {
 	double killed;
 	char device[48];
@@ -744,7 +868,8 @@ static void killed_with_a_claim(void)
 		p.a.nic->active[0]->impatient = false;
 		p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 0;
 		p.a.nic->active[0]->half_min = 8192;
-		d = fill(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, BIG);
+		p.a.nic->active[0]->get_max = 512;
+		d = fill(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, len);
 		d->nseg = 2;
 		d->seg[1] = d->seg[0];
 		d->seg[0] = (struct nic_seg){ (uint32_t)kin_step[ADDR_LOW] | (uint64_t)(uint32_t)kin_step[ADDR_HIGH] << 32, kin_step[HANDLE], 0 };
@@ -765,6 +890,9 @@ static void killed_with_a_claim(void)
 	end_close(&p.a);
 }
 
+static void killed_with_a_claim(void) { killed_with(BIG); }
+static void killed_with_a_short(void) { killed_with(400); }
+
 /* Reads for ever, of sizes that go all ways. */
 static int reader(void)
 {
@@ -777,11 +905,12 @@ static int reader(void)
 		return 1;
 	p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 30000;
 	p.a.nic->active[0]->put_max = 30000;
+	p.a.nic->active[0]->get_max = 512;
 	p.a.nic->active[0]->half_min = 30001;
 	if (!kin_await(p.a.nic, READY, 1))
 		return 2;
 	for (uint32_t i = 0;; i++) {
-		uint32_t len = 1 + i * 7919 % BIG;
+		uint32_t len = 1 + i * 7919 % (i % 4 ? BIG : 600);
 		struct nic_desc *d = fill(&p.a, 0, i % 3 ? NIC_CTL_RDMA_READ : NIC_CTL_RDMA_WRITE, p.a.mem, len);
 
 		d->nseg = 2;
@@ -949,30 +1078,39 @@ int main(void)
 {
 	kin_start();
 	CASE(killed_with_a_claim);
+	CASE(killed_with_a_short);
 	CASE(killed_while_asking);
 	CASE(streams_of_every_size);
 	CASE(halves_of_every_size);
+	CASE(shorts_of_every_size);
+	CASE(many_shorts);
+	CASE(short_of_no_place);
 	CASE(many_under_way);
 	CASE(ids_wrap);
 	CASE(absent_peer);
 	CASE(packets_of_every_size);
 	CASE(half_hearted_peer);
 	CASE(half_placed);
-	CASE(doubted_peer);
+	CASE(doubted_write);
+	CASE(doubted_read);
 	CASE(late_half);
 	CASE(half_behind_a_begun_one);
 	CASE(begun_half);
 	CASE(late_half_behind_another);
 	CASE(flushed_stream);
 	CASE(flushed_halves);
+	CASE(flushed_short);
 	CASE(flushed_packets);
 	CASE(flush_waits_for_a_claim);
+	CASE(flush_waits_for_a_short);
 	CASE(region_gone_stream);
 	CASE(region_gone_read);
+	CASE(region_gone_short);
 	CASE(region_gone_write);
 	CASE(region_gone_packet);
 	CASE(region_gone_packets);
 	CASE(region_gone_late);
+	CASE(own_region_gone);
 	CASE(local_protection);
 	CASE(send_waits_for_write);
 	CASE(send_waits_for_packets);
