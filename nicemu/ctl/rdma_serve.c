@@ -16,6 +16,7 @@ enum {
 	WINDOW = 48,     /* packets of a stream on the link at once: more would fall out of the caches */
 	MUTUAL = 128,    /* so many requests after one of the peer's, it counts as busy as this side */
 	PARTS_PASS = 16, /* of streams to one peer, per pass */
+	AHEAD = 1024,    /* bytes */
 };
 
 /* ---- parts of writes --------------------------------------------------------------------------------------------- */
@@ -40,6 +41,8 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 	struct nic_claim *claim = &link->asking->claim[id % NIC_CLAIMS];
 	uint64_t addr = p->put.addr;
 
+	for (uint32_t i = 0; i < len && i < AHEAD; i += 64) /* they come while the claim does */
+		nic_prefetch(data + i);
 	if (nic_likely(nic_claim_take_placing(claim, id, p->put.part))) {
 		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
 			nic_host_write_polled(nic, addr, data, len);

@@ -12,9 +12,8 @@
 #include "nicemu/ctl/ctl.h"
 
 enum {
-	SLOW = 2600,      /* ns for 8 KB */
-	PUT_BRIEF = 1024, /* bytes: a system call takes longer than to write so few in packets, however fast it copies */
-	GET_BRIEF = 512,  /* the same of a read that the target answers */
+	SLOW = 2600, /* ns for 8 KB */
+	BRIEF = 512, /* bytes: a system call takes longer than to write so few in packets, or to read them so, however fast it copies */
 };
 
 static uint64_t now(void)
@@ -59,8 +58,8 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	const char *way = nic_param_str("rdma");
 
 	link->half_min = 32 << 10;
-	link->put_max = PUT_BRIEF;
-	link->get_max = GET_BRIEF;
+	link->put_max = BRIEF;
+	link->get_max = BRIEF;
 	if (pull_time(nic, link) > SLOW) {
 		link->stream_max = 256 << 10;
 		link->stream_busy = 32 << 10;
@@ -72,7 +71,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		return;
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
 	link->put_max = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
-	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
+	link->get_max = strcmp(way, "stream") == 0 ? BRIEF : 0;
 	link->half_min = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
 }
 
