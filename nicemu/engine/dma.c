@@ -59,7 +59,6 @@ static void tune(const struct nic *nic, struct nic_link *link)
 
 	link->half_min = 32 << 10;
 	link->put_max = BRIEF;
-	link->get_max = BRIEF;
 	if (pull_time(nic, link) > SLOW) {
 		link->stream_max = 256 << 10;
 		link->stream_busy = 32 << 10;
@@ -90,6 +89,7 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 	            word == link->slot->probe_word;
 	link->heap = link->slot->heap ? nic_card_window(nic->card) : NULL;
 	link->plain = &nic->counter[NIC_C_bytes_plain];
+	link->get_max = BRIEF;
 	if (link->cma)
 		tune(nic, link);
 }

@@ -269,6 +269,23 @@ static void rdma_without_cma(void)
 	nic_param_set("cma", "auto", "test");
 }
 
+/* A short read that b refuses: a has no other way, and nothing more to try. */
+static void refused_without_cma(void)
+{
+	struct nic_desc *d;
+	struct pair p;
+
+	nic_param_set("cma", "off", "test");
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	d = rdma(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, (uintptr_t)p.b.mem, p.b.handle, 100);
+	send_desc(&p.a, d);
+	CHECK_EQ(nic_mem_deregister(p.b.nic, (uintptr_t)p.b.mem, p.b.handle), NIC_OK);
+	pair_poll(&p);
+	CHECK_EQ(status_of(d), NIC_ST_DONE | NIC_ST_OP_RDMA_READ | NIC_ST_RDMA_PROT);
+	pair_close(&p);
+	nic_param_set("cma", "auto", "test");
+}
+
 /* Reads, writes and sends in one queue complete in order even when reads need the peer. */
 static void order_without_cma(void)
 {
@@ -470,6 +487,7 @@ int main(void)
 	CASE(mixed_buffers);
 	CASE(rdma_sizes);
 	CASE(rdma_without_cma);
+	CASE(refused_without_cma);
 	CASE(order_without_cma);
 	return check_done();
 }
