@@ -169,11 +169,14 @@ void via_send_refused(struct cmpi_proc *proc, struct via_vbuf *v)
 	reaped(proc, v);
 }
 
-/* A descriptor was posted that is not complete, or not simply so. */
-void via_send_pending(struct cmpi_proc *proc)
+/*
+ * A descriptor was posted that is not complete, or not simply so.  What has not `ended` waits for the peer, which takes longer than
+ * until the next pass looks.
+ */
+void via_send_pending(struct cmpi_proc *proc, bool ended)
 {
 	proc->sends_posted++;
-	if (proc->sends_posted == 1)
+	if (proc->sends_posted == 1 && ended)
 		via_send_reap_one(proc);
 	if (proc->sends_posted)
 		sending(proc);

@@ -21,6 +21,7 @@ enum {
 static inline void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
 {
 	VIP_DESCRIPTOR *done;
+	uint32_t status;
 
 	if (via_unlikely(VipPostSend(proc->vi, &v->desc, v->handle) != VIP_SUCCESS)) {
 		via_send_refused(proc, v);
@@ -30,12 +31,12 @@ static inline void via_send_post(struct cmpi_proc *proc, struct via_vbuf *v)
 	 * The usual end: the message has left already, and nothing was before it.  A2: the status is read before anything
 	 * else of the descriptor; pairs with the NIC's release.
 	 */
-	if (via_likely(!proc->sends_posted && (__atomic_load_n(&v->desc.CS.Status, __ATOMIC_ACQUIRE) &
-	                                       (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK)) == VIP_STATUS_DONE &&
-	               v->kind == VIA_VBUF_SEND && VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
+	status = __atomic_load_n(&v->desc.CS.Status, __ATOMIC_ACQUIRE) & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK);
+	if (via_likely(!proc->sends_posted && status == VIP_STATUS_DONE && v->kind == VIA_VBUF_SEND &&
+	               VipSendDone(proc->vi, &done) != VIP_NOT_DONE))
 		via_vbuf_give(proc->cmpi, v);
 	else
-		via_send_pending(proc);
+		via_send_pending(proc, status != 0);
 }
 
 /* The 8 bytes of a header; what it says is not yet said. */

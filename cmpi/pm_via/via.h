@@ -430,7 +430,7 @@ bool via_flow_holds(const struct cmpi_proc *proc);
 /* Posts a receive; the caller keeps the accounts.  False: refused, and the connection is given up. */
 bool via_recv_post(struct cmpi_proc *proc, struct via_vbuf *v);
 void via_send_refused(struct cmpi_proc *proc, struct via_vbuf *v);
-void via_send_pending(struct cmpi_proc *proc);
+void via_send_pending(struct cmpi_proc *proc, bool ended);
 /* Takes back the completed sends of one queue, or of all that have some; returns how many. */
 int via_send_reap_one(struct cmpi_proc *proc);
 int via_send_reap(struct cmpi *c);

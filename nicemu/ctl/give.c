@@ -10,7 +10,6 @@
 
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
-	OWN_NEXT = 2048,             /* bytes */
 	CELLS_DEMOTED = 400,         /* bytes of a message in cells, where senders let go of lines: those of a buffer come faster then */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 };
@@ -32,22 +31,6 @@ static inline bool scarce(const struct nic_link *link, uint32_t cells)
 	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
 }
 
-/*
- * Gets hold of the lines that the next message in a buffer will be written to, if it is as long as this one: the peer has read
- * them last.  While the consumer gets that message ready they come.
- */
-static inline void own_next(const struct nic *nic, uint32_t len)
-{
-	const struct nic_slot *slot = nic->slot;
-	uint8_t *at;
-
-	if (nic_unlikely(slot->nbuffers == 0))
-		return;
-	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
-	for (uint32_t i = 0; i < len && i < OWN_NEXT; i += 64)
-		nic_prefetch_write(at + i);
-}
-
 static inline void let_go(const uint8_t *data, uint32_t len)
 {
 	for (uint32_t i = 0; i < len; i += 64)
@@ -61,7 +44,7 @@ static inline void given(struct nic *nic, struct nic_link *link, const void *dat
 		let_go(data, len);
 		nic_count(nic, demoted, 1);
 	}
-	own_next(nic, len);
+	nic_tx_own_next(nic, len);
 }
 
 static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)

@@ -197,7 +197,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == HALVES ? nic_ask_half_of(w) : w->total, way == STREAM))
 		return STEP_AGAIN;
 	if (way == STREAM)
-		return nic_ask_packets(nic, vi, link, e, w);
+		return nic_ask_packets(nic, vi, link, e, w, local);
 	if (way == HALVES)
 		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
 	if (w->control & NIC_CTL_IMMEDIATE) {

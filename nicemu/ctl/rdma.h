@@ -27,8 +27,8 @@ uint32_t nic_rdma_move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at);
 /* A read, short or in buffers; false: there is no room for the request. */
 bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
-/* A write in packets: the peer's NIC puts them in place. */
-enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+/* A write in packets: the peer's NIC puts them in place.  Uses up `local`, the pieces of it. */
+enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local);
 /*
  * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet;
  * and, unless it goes in packets itself, for all that do.

@@ -275,15 +275,19 @@ nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *li
 	return true;
 }
 
-/* Bytes [from, from + len) of what is to be written, which has been found ours to read. */
-static void gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint32_t from, uint32_t len, uint8_t *to)
+/* The next bytes of these pieces, which have been found ours to read. */
+static void gather(struct nic *nic, struct iovec **piece, uint8_t *to, uint32_t len)
 {
-	struct iovec local[NIC_DESC_SEGS_MAX];
-	unsigned n = nic_rdma_pieces(nic, ctx, w, from, len, local);
+	while (len) {
+		struct iovec *v = *piece;
+		uint32_t part = v->iov_len < len ? (uint32_t)v->iov_len : len;
 
-	for (unsigned i = 0; i < n; i++) {
-		nic_host_read(nic, to, (uintptr_t)local[i].iov_base, local[i].iov_len);
-		to += local[i].iov_len;
+		nic_host_read(nic, to, (uintptr_t)v->iov_base, part);
+		v->iov_base = (char *)v->iov_base + part;
+		v->iov_len -= part;
+		*piece += v->iov_len == 0;
+		to += part;
+		len -= part;
 	}
 }
 
@@ -301,14 +305,14 @@ static bool take_buffers(struct nic *nic, uint32_t *index, uint32_t n)
 
 /* One part of the write: in the buffer, or in the packet. */
 static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, const struct nic_ask *a, uint32_t part,
-                    const uint32_t *buffer)
+                    const uint32_t *buffer, struct iovec **local)
 {
 	uint32_t from = part * a->part, len = w->total - from < a->part ? w->total - from : a->part;
 	struct nic_packet *p = nic_link_reserve(link, 0);
 
 	if (buffer)
 		p->put.buffer = *buffer;
-	gather(nic, ctx, w, from, len, buffer ? nic_buffer(nic, *buffer) : p->put.data);
+	gather(nic, local, buffer ? nic_buffer(nic, *buffer) : p->put.data, len);
 	p->put.handle = w->desc->seg[0].handle;
 	p->put.addr = w->desc->seg[0].addr + from;
 	p->put.claim = a->id;
@@ -317,7 +321,7 @@ static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_li
 	nic_tx_publish(nic, link, p);
 }
 
-nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t part = part_now(link, w), n = (w->total + part - 1) / part, index[PUT_PARTS];
@@ -328,8 +332,11 @@ nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_
 		return STEP_AGAIN;
 	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
 	for (uint32_t i = 0; i < n; i++)
-		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i]);
-	link->balance -= inside ? 0 : (int32_t)n;
+		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i], &local);
+	if (!inside) {
+		link->balance -= (int32_t)n;
+		nic_tx_own_next(nic, w->total);
+	}
 	nic_count(nic, bytes_write_buffer, w->total);
 	return STEP_WAIT;
 }

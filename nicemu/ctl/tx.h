@@ -64,6 +64,23 @@ static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ct
 	link->balance--;
 }
 
+/*
+ * Gets hold of the lines that the next message, or write, in a buffer will be written to, if it is as long as this one: the peer has
+ * read them last.  While the consumer gets that message ready they come.
+ */
+static inline void nic_tx_own_next(const struct nic *nic, uint32_t len)
+{
+	enum { MOST = 2048 }; /* bytes */
+	const struct nic_slot *slot = nic->slot;
+	uint8_t *at;
+
+	if (nic_unlikely(slot->nbuffers == 0))
+		return;
+	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
+	for (uint32_t i = 0; i < len && i < MOST; i += 64)
+		nic_prefetch_write(at + i);
+}
+
 /* Room for one data packet of so many cells, by leave of the flow strategy. */
 static inline struct nic_packet *nic_tx_room_for(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t cells)
 {

@@ -50,7 +50,7 @@ static void collect(struct queue *q)
 
 static uint32_t some_length(void)
 {
-	return FUZZ_OF(0, 1, 8, 47, 48, 49, 64, 1000, 8191, 8192, NIC_BUFFER_SIZE, NIC_BUFFER_SIZE + 1, 16384, 40000, 100000);
+	return FUZZ_OF(0, 1, 8, 47, 48, 49, 56, 57, 64, 500, 640, 641, 1000, 8191, 8192, NIC_BUFFER_SIZE, NIC_BUFFER_SIZE + 1, 16384, 40000, 100000);
 }
 
 static struct nic_desc *next_desc(struct queue *q, uint16_t control)
@@ -201,6 +201,12 @@ static void body(struct nic_packet *q)
 		q->ask.addr = some_address();
 		q->ask.handle = some_handle();
 		request(q);
+		break;
+	case NIC_OP_READ_SHORT:
+		q->ask.addr = some_address();
+		q->ask.handle = some_handle();
+		request(q);
+		q->ask.peer = FUZZ_OF(0, 1, NIC_REPLIES - 1, NIC_REPLIES, UINT32_MAX, (uint64_t)1 << 32, UINT64_MAX);
 		break;
 	case NIC_OP_WRITE_SHORT:
 	case NIC_OP_WRITE_PART:

@@ -218,6 +218,13 @@ static void short_of_no_place(void)
 	CHECK(is_pattern(p.a.mem, NIC_REPLY_MAX + 1, 4));
 	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
 	CHECK_EQ(counter(p.a.nic, "bytes_read"), NIC_REPLY_MAX + 1);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, 400);
+	CHECK(!done(d));
+	ab()->tx[(ab()->tx_pos - 1) & (NIC_RING_CELLS - 1)].ask.peer = NIC_REPLIES; /* a place that is none */
+	pair_poll(&p);
+	CHECK(good(d));
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), NIC_REPLY_MAX + 1 + 400);
 	pair_close(&p);
 }
 
