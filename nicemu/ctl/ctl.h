@@ -42,6 +42,7 @@ struct nic {
 	uint32_t nwork;               /* these, and group_work: one look for a pass with nothing to do */
 	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
 	uint32_t polls;               /* passes since the last look after a peer */
+	uint32_t looks;               /* at one link only (nic_take_of) */
 	uint32_t watched;             /* active link looked after last */
 	uint32_t balance_limit;       /* surplus of buffers that starts a return */
 	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */

@@ -85,13 +85,23 @@ static bool absent(struct nic_link *link)
 
 enum how { ALONE, HALVES, STREAM };
 
+/* Is it one of many?  Others are under way, or the host has begun one before it and has not looked at its NIC since. */
+static inline bool in_a_row(const struct nic *nic, struct nic_link *link)
+{
+	uint32_t looks = nic->polls + nic->looks;
+	bool row = looks == link->looks || link->ask_head != link->ask_tail;
+
+	link->looks = looks;
+	return row;
+}
+
 /*
  * Up to how many bytes a read is a stream.  The buffers of many reads fall out of the caches; but when the peer asks for as
  * much, both are busy, and what a stream costs less in the kernel counts.
  */
-static uint32_t stream_limit(const struct nic_link *link)
+static inline uint32_t stream_limit(const struct nic_link *link, bool row)
 {
-	if (link->ask_head == link->ask_tail)
+	if (!row)
 		return link->stream_max;
 	return link->mutual ? link->stream_mutual : link->stream_busy;
 }
@@ -106,11 +116,13 @@ static bool in_doubt(struct nic_doubt *d)
 }
 
 /* Does a transfer of so many bytes, not none, go in packets, if the peer is there? */
-static bool in_packets(struct nic_link *link, uint32_t op, uint32_t total)
+static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op, uint32_t total)
 {
+	bool row = in_a_row(nic, link);
+
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= link->get_max ? !in_doubt(&link->get) : total <= stream_limit(link);
-	return total <= link->put_max && !in_doubt(&link->put);
+		return total <= link->get_max ? !in_doubt(&link->get) : total <= stream_limit(link, row);
+	return total <= (row ? link->put_busy : link->put_max) && !in_doubt(&link->put);
 }
 
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
@@ -121,7 +133,7 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return ALONE;
 	if (!link->cma)
 		return STREAM;
-	packets = w->total && !imm && in_packets(link, w->op, w->total);
+	packets = w->total && !imm && in_packets(nic, link, w->op, w->total);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
 		return ALONE;
 	if (packets)
@@ -249,9 +261,9 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 /* ---- in the command ---------------------------------------------------------------------------------------------- */
 
 /* Is all of it for this NIC alone?  By the same rules as for a descriptor (`how`). */
-static inline bool is_alone(struct nic_link *link, const struct nic_rdma *r)
+static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	if (nic_likely(link->cma && r->length < link->half_min && (!in_packets(link, r->op, r->length) || absent(link))))
+	if (nic_likely(link->cma && r->length < link->half_min && (!in_packets(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
 }
@@ -268,7 +280,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || !nic->arch->post->at_once || !r->length ||
 	                 r->length > ctx->max_transfer))
 		return NIC_NOT_DONE;
-	if (!is_alone(link, r) || !nic_remote_check(link->slot, ctx->peer_vi, r->remote, r->length, r->remote_handle, need))
+	if (!is_alone(nic, link, r) || !nic_remote_check(link->slot, ctx->peer_vi, r->remote, r->length, r->remote_handle, need))
 		return NIC_NOT_DONE;
 	local.iov_base = nic->arch->xlate->map(nic, ctx->ptag, &seg, 0, r->length);
 	local.iov_len = r->length;

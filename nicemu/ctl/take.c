@@ -167,6 +167,7 @@ int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct ni
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 
+	nic->looks++;
 	if (nic_unlikely(!link))
 		return NIC_NOT_DONE;
 	nic_link_expect(link);

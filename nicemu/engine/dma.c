@@ -13,7 +13,14 @@
 
 enum {
 	SLOW = 2600, /* ns for 8 KB */
-	BRIEF = 512, /* bytes: a system call takes longer than to write so few in packets, or to read them so, however fast it copies */
+	/*
+	 * However fast a system call copies, fewer bytes than these take longer so than by way of the other NIC: of a read, a write, and
+	 * of many in a row, where both ends are at work.
+	 */
+	GET_BRIEF = 512,
+	PUT_BRIEF = 1024,
+	GET_ROW = 4096,
+	PUT_ROW = 8192,
 };
 
 static uint64_t now(void)
@@ -58,19 +65,21 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	const char *way = nic_param_str("rdma");
 
 	link->half_min = 32 << 10;
-	link->put_max = BRIEF;
+	link->put_max = PUT_BRIEF;
+	link->put_busy = PUT_ROW;
+	link->stream_busy = link->stream_mutual = GET_ROW;
 	if (pull_time(nic, link) > SLOW) {
 		link->stream_max = 256 << 10;
 		link->stream_busy = 32 << 10;
 		link->stream_mutual = 256 << 10;
-		link->put_max = NIC_PUT_MAX;
+		link->put_max = link->put_busy = NIC_PUT_MAX;
 	}
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient)
 		return;
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
-	link->put_max = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
-	link->get_max = strcmp(way, "stream") == 0 ? BRIEF : 0;
+	link->put_max = link->put_busy = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
+	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
 	link->half_min = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
 }
 
@@ -89,7 +98,7 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 	            word == link->slot->probe_word;
 	link->heap = link->slot->heap ? nic_card_window(nic->card) : NULL;
 	link->plain = &nic->counter[NIC_C_bytes_plain];
-	link->get_max = BRIEF;
+	link->get_max = GET_BRIEF;
 	if (link->cma)
 		tune(nic, link);
 }

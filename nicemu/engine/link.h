@@ -101,9 +101,10 @@ struct nic_link {
 	uint32_t absent_seen;
 	bool absent;                      /* the peer was not there, and has looked at nothing since */
 	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
+	uint32_t looks;                   /* of the host, as counted when the last transfer began */
 	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
 	uint32_t stream_max, stream_busy, stream_mutual;
-	uint32_t put_max;                 /* bytes: up to this a write goes in packets; NIC_PUT_MAX at most */
+	uint32_t put_max, put_busy;       /* the same of writes in packets, alone and one of many; NIC_PUT_MAX at most */
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */
 	struct nic_doubt put, get;        /* of writes in packets, and of short reads */

@@ -61,6 +61,7 @@ static long batch(uint32_t *random, uint32_t round)
 		memset(from + i * MOST, (int)(round + i), len[i]);
 		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % MOST;
 		link->put_max = next(random) % 32768;
+		link->put_busy = next(random) % 32768;
 		link->get_max = next(random) % 1024;
 		link->half_min = next(random) % 16384;
 		link->impatient = next(random) & 1;

@@ -24,7 +24,7 @@ static void ways(uint32_t stream_max, uint32_t half_min)
 	ab()->impatient = false;
 	ab()->get_max = 0;
 	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
-	ab()->put_max = stream_max < PUT_MAX ? stream_max : PUT_MAX;
+	ab()->put_max = ab()->put_busy = stream_max < PUT_MAX ? stream_max : PUT_MAX;
 	ab()->half_min = half_min;
 }
 
@@ -911,7 +911,7 @@ static int reader(void)
 	if (kin_connect(&p.a, "a", "b"))
 		return 1;
 	p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 30000;
-	p.a.nic->active[0]->put_max = 30000;
+	p.a.nic->active[0]->put_max = p.a.nic->active[0]->put_busy = 30000;
 	p.a.nic->active[0]->get_max = 512;
 	p.a.nic->active[0]->half_min = 30001;
 	if (!kin_await(p.a.nic, READY, 1))
@@ -1081,6 +1081,47 @@ static void commands_only_alone(void)
 	pair_close(&p);
 }
 
+/* One of many goes in packets where a single one does not: others are under way, or the host has not looked since the one before. */
+static void many_in_a_row(void)
+{
+	struct nic_taken taken = { .data = NULL };
+	struct nic_rdma write, read;
+	struct nic_desc *d;
+
+	BEGIN(0, UINT32_MAX);
+	ab()->put_max = 100;
+	ab()->put_busy = 5000;
+	ab()->stream_busy = 3000;
+	pattern(p.a.mem, 5000, 1);
+	write = command(NIC_CTL_RDMA_WRITE, 0, 0, 5000);
+	read = command(NIC_CTL_RDMA_READ, 0, 0, 3000);
+	nic_poll(p.a.nic);
+	CHECK_EQ(now(&write), NIC_OK);
+	CHECK_EQ(now(&write), NIC_NOT_DONE);
+	CHECK_EQ(now(&read), NIC_NOT_DONE);
+	nic_poll(p.a.nic);
+	CHECK_EQ(now(&read), NIC_OK);
+	CHECK_EQ(now(&read), NIC_NOT_DONE);
+	nic_take_of(p.a.nic, p.a.vi, &p.a.recv_cq, &taken); /* a look at the link alone is one, too */
+	CHECK_EQ(now(&write), NIC_OK);
+	write.length = 5001;
+	CHECK_EQ(now(&write), NIC_OK);
+	read.length = 3001;
+	CHECK_EQ(now(&read), NIC_OK);
+	/* By descriptor the same; what is under way makes it a row, too. */
+	nic_poll(p.a.nic);
+	CHECK(good(post(0, NIC_CTL_RDMA_WRITE, 0, 0, 5000)));
+	d = post(1, NIC_CTL_RDMA_WRITE, 0, 0, 5000);
+	CHECK(!done(d));
+	nic_poll(p.a.nic);
+	CHECK(!done(post(2, NIC_CTL_RDMA_WRITE, 0, 0, 5000)));
+	pair_poll(&p);
+	CHECK(good(d) && good(&p.a.desc[2]));
+	CHECK(is_pattern(p.b.mem, 5000, 1));
+	CHECK_EQ(counter(p.a.nic, "shared"), 2);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	kin_start();
@@ -1127,5 +1168,6 @@ int main(void)
 	CASE(commands_of_every_size);
 	CASE(commands_refused);
 	CASE(commands_only_alone);
+	CASE(many_in_a_row);
 	return check_done();
 }
