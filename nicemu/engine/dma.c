@@ -64,7 +64,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 {
 	const char *way = nic_param_str("rdma");
 
-	link->half_min = 32 << 10;
+	link->half_min = 40 << 10;
 	link->put_max = PUT_BRIEF;
 	link->put_busy = PUT_ROW;
 	link->stream_busy = link->stream_mutual = GET_ROW;
