@@ -3,8 +3,9 @@
  * The registration cache.  Registers whole pages, finds them again by the first page (the most recent entry is looked at
  * before the hash), keeps unused registrations until there is no room, then drops the least recently used.
  *
- * A cached registration of memory that the program has unmapped since does no harm: registration here pins nothing and
- * names addresses, not pages, so malloc need not be hooked.  What a user gets is a record of exactly the range asked for.
+ * A cached registration of memory that the program has unmapped since does this process no harm: registration here pins nothing and
+ * names addresses, not pages, so malloc need not be hooked.  But who was given the key of such memory must not use it any more: what
+ * the NIC of this process reads or writes for a peer it does as the process would.  What a user gets is a record of exactly the range asked for.
  *
  * Memory that is registered again and again gets large pages, one after the other as it is used.
  *
@@ -199,6 +200,10 @@ uint32_t via_dreg_handle(struct cmpi *c, uint64_t base, size_t len)
 	if (!e)
 		return 0;
 	VIA_COUNT(c, dreg_hits);
+	if (!e->refs && e->newer) { /* used just now, so the last to be dropped */
+		unused_remove(&c->dreg, e);
+		unused_add(&c->dreg, e);
+	}
 	used(c, e, len);
 	return e->handle;
 }

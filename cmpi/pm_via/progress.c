@@ -13,6 +13,7 @@
 enum {
 	PASS_PACKETS = 64, /* packets of one pass */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
+	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
 };
 
@@ -325,6 +326,7 @@ static __attribute__((noinline)) int all(struct cmpi *c)
 	int n;
 
 	c->near_left = 1 + c->near_trust;
+	c->quick = QUICK_LOOKS;
 	n = packets(c, &empty);
 	if (via_unlikely(c->connecting || ++c->passes % LOOK_PASSES == 0))
 		n += looks(c, n);

@@ -10,7 +10,7 @@
 
 #include "cmpi/pm_via/flow.h"
 
-enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192, QUICK_LOOKS = 4 };
+enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192 };
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
@@ -314,12 +314,14 @@ int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, ui
 
 /* ---- in the NIC's command ---------------------------------------------------------------------------------------------- */
 
-/* Nothing is under way, so nothing needs waiting for: most of the looks that follow transfers ask the nearest peer only. */
+/* Nothing is under way, so nothing needs waiting for: the next look asks the nearest peer only, if not too many have since everybody was asked. */
 static inline void look_quickly(struct cmpi *c)
 {
 	c->moved = true;
-	if (++c->at_once % QUICK_LOOKS)
+	if (c->near_left < 2 && c->quick) {
+		c->quick--;
 		c->near_left = 2;
+	}
 }
 
 /* False: not this way, and nothing has happened that a transfer by descriptor would not do again. */
@@ -328,7 +330,7 @@ static inline bool now(struct cmpi_proc *proc, const struct transfer *t, VIP_UIN
 	struct cmpi *c = proc->cmpi;
 	VIPX_RDMA command = {.Local = t->local, .Remote = t->remote, .RemoteHandle = t->key->handle, .Length = (VIP_UINT32)t->len, .Operation = operation};
 
-	if (via_unlikely(proc->state != VIA_CONN_CONNECTED || t->len > c->max_transfer))
+	if (via_unlikely(proc->state != VIA_CONN_CONNECTED || proc->rma_head))
 		return false;
 	command.LocalHandle = t->reg ? t->reg->key.handle : via_dreg_handle(c, t->local, t->len);
 	if (via_unlikely(!command.LocalHandle || VipxRdmaNow(proc->vi, &command) != VIP_SUCCESS))
@@ -346,7 +348,8 @@ static inline int transfer_now(struct cmpi_proc *proc, const struct transfer *t,
 {
 	bool over;
 
-	if (atomic_load_explicit(descriptors, memory_order_relaxed) & lengths(t->len) || via_unlikely(!granted(t)))
+	if (via_unlikely(!t->len || t->len > proc->cmpi->max_transfer) ||
+	    atomic_load_explicit(descriptors, memory_order_relaxed) & lengths(t->len) || via_unlikely(!granted(t)))
 		return CMPI_AGAIN;
 	via_lock(proc->cmpi);
 	over = now(proc, t, operation);

@@ -250,6 +250,7 @@ struct cmpi {
 	uint32_t budget;                 /* packets the next pass takes */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
+	uint32_t quick;                  /* times that this may be put off after a transfer that was over at once */
 	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */
 	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
@@ -274,7 +275,6 @@ struct cmpi {
 	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
 	bool moved;                      /* a transfer was complete at once since the last look */
-	uint32_t at_once;                /* how many */
 	uint32_t spared;                 /* looks that were followed by no rest because of that */
 	bool alone;
 	cmpi_error_fn *error;

@@ -85,14 +85,15 @@ static bool absent(struct nic_link *link)
 
 enum how { ALONE, HALVES, STREAM };
 
-/* Is it one of many?  Others are under way, or the host has begun one before it and has not looked at its NIC since. */
-static inline bool in_a_row(const struct nic *nic, struct nic_link *link)
+/* Is the next transfer one of many?  Others are under way, or the host has begun one and has not looked at its NIC since. */
+static inline bool in_a_row(const struct nic *nic, const struct nic_link *link)
 {
-	uint32_t looks = nic->polls + nic->looks;
-	bool row = looks == link->looks || link->ask_head != link->ask_tail;
+	return nic->polls + nic->looks == link->looks || link->ask_head != link->ask_tail;
+}
 
-	link->looks = looks;
-	return row;
+static inline void begun(const struct nic *nic, struct nic_link *link)
+{
+	link->looks = nic->polls + nic->looks;
 }
 
 /*
@@ -134,6 +135,7 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 	if (!link->cma)
 		return STREAM;
 	packets = w->total && !imm && in_packets(nic, link, w->op, w->total);
+	begun(nic, link);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
 		return ALONE;
 	if (packets)
@@ -286,6 +288,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	local.iov_len = r->length;
 	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
 		return NIC_NOT_DONE;
+	begun(nic, link);
 	nic_count(nic, rdma_now, 1);
 	return NIC_OK;
 }

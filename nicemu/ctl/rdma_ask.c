@@ -560,7 +560,8 @@ void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	uint64_t word = nic_claim_close(claim);
 
 	if ((a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_READ_HALF || a->op == NIC_OP_READ_SHORT) && (word & NIC_CLAIM_PARTS))
-		nic_dma_settle(nic, link, claim);
+		if (!nic_dma_settle(nic, link, claim))
+			a->reply = NIC_REPLIES; /* nobody uses that place again */
 	entry(nic, a)->flags &= ~NIC_TXE_ASKED;
 	over(nic, link, a);
 }

@@ -2,9 +2,9 @@
 /*
  * Control program: remote memory, for the peers.  What their NICs ask this one for (rdma_ask.c, which tells why, how, and in what
  * order): parts of writes, which are put in place when they are taken from the link, and requests, which wait here in line:
- * halves, from process to process, and streams of reads.
+ * halves, from process to process, and streams of reads; short reads do not wait where nothing is before them.
  *
- * Nothing here is done before its claim is taken, and the right to it is looked at in this slot's own table, at the time of the
+ * Nothing here is copied before its claim is taken, and the right to it is looked at in this slot's own table, at the time of the
  * copy.
  */
 #include "nicemu/ctl/ctl.h"
@@ -63,6 +63,13 @@ static void seen(const struct nic_link *link, const struct nic_favour *f)
 	nic_store_release(&link->asking->seen, f->id); /* pairs with take_back */
 }
 
+/* False: in the daemon, the process's memory is gone, and what was read counts for nothing. */
+static bool host_read(struct nic *nic, void *to, uint64_t addr, uint32_t len)
+{
+	nic_host_read(nic, to, addr, len);
+	return nic_likely(!nic->host_gone);
+}
+
 /* Where a short read is to be; NULL: nowhere. */
 static uint8_t *reply_of(const struct nic_link *link, const struct nic_favour *f)
 {
@@ -81,13 +88,11 @@ static void serve_short(struct nic *nic, const struct nic_link *link, const stru
 	for (uint32_t i = 0; to && i < f->len; i += 64) /* the peer has read them last; they come while the right to it is looked at */
 		nic_prefetch_write(to + i);
 	good = to && nic_remote_check(nic->slot, f->vi, f->addr, f->len, f->handle, NIC_MEM_RDMA_READ);
-
 	if (!nic_claim_take(claim, f->id, 0)) /* taken back */
 		return;
-	if (good)
-		nic_host_read(nic, to, f->addr, f->len);
+	good = good && host_read(nic, to, f->addr, f->len);
 	nic_claim_tell(claim, good ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
-	nic_count(nic, bytes_read_buffer, good ? f->len : 0);
+	nic_count(nic, bytes_read_short, good ? f->len : 0);
 }
 
 nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len)
@@ -162,13 +167,13 @@ static int serve_part(struct nic *nic, struct nic_link *link, struct nic_favour 
 		served(nic, link);
 		return 1;
 	}
-	if (!nic_remote_check(nic->slot, f->vi, f->addr + from, len, f->handle, NIC_MEM_RDMA_READ)) { /* deregistered meanwhile */
+	if (!nic_remote_check(nic->slot, f->vi, f->addr + from, len, f->handle, NIC_MEM_RDMA_READ) || /* deregistered meanwhile */
+	    !host_read(nic, nic_buffer(nic, index), f->addr + from, len)) {
 		nic_buffer_give(nic, index);
 		put_part(nic, link, p, f, UINT32_MAX, NIC_PF_ERROR, NIC_ST_RDMA_PROT);
 		served(nic, link);
 		return 1;
 	}
-	nic_host_read(nic, nic_buffer(nic, index), f->addr + from, len);
 	put_part(nic, link, p, f, index, len | (from + len < f->len ? NIC_PF_MORE : 0), 0);
 	link->balance--;
 	f->parts++;

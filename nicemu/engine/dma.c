@@ -105,9 +105,10 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 
 /*
  * A peer that is stopped stops behind its copy, at the end of the system call, and one that is killed drops its life line
- * when no thread of it can be in a system call any more.  So the limit of time is only met by one that lies.
+ * when no thread of it can be in a system call any more.  So the limit of time is only met by one that lies, or that is stopped in the
+ * middle of a short read, which is no system call.
  */
-void nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim)
+bool nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim)
 {
 	enum { SPINS = 1000, LOOK = 256 };
 	uint64_t until = 0;
@@ -120,9 +121,12 @@ void nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_cla
 		if (n % LOOK != 0)
 			continue;
 		until = until ? until : now() + 10000000000u;
-		if (!nic_driver_alive(nic, link->peer, link->epoch) || now() > until)
-			return;
+		if (!nic_driver_alive(nic, link->peer, link->epoch))
+			break;
+		if (now() > until)
+			return false;
 	}
+	return true;
 }
 
 uint8_t *nic_dma_in_card(struct nic_link *link, uint64_t remote, size_t len)

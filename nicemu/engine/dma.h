@@ -32,7 +32,7 @@ bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
  * Waits until the peer is through with the copy that it has claimed, or dead, or for ten seconds.  That is the time of one
  * copy, or until the peer runs again; for when a descriptor is flushed, never on the way of data.
  */
-void nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim);
+bool nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_claim *claim);
 /* The peer's range as this process sees it, when it lies in the card; NULL otherwise. */
 uint8_t *nic_dma_in_card(struct nic_link *link, uint64_t remote, size_t len);
 enum nic_dma nic_dma_write(struct nic *nic, struct nic_link *link, const struct iovec *local, unsigned n, uint64_t remote, size_t len);

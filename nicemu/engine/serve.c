@@ -386,7 +386,10 @@ static bool waits(const struct nic_served *s)
 
 enum nic_serving nic_serve_run(struct nic_served *s)
 {
-	int moved = take_commands(s);
+	int moved;
+
+	s->nic->looks++; /* what it finds in one look was given in a row */
+	moved = take_commands(s);
 
 	if (asked(s) && !commands_left(s)) {
 		if (s->port->call.op == NIC_CALL_DETACH)

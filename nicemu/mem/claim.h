@@ -78,10 +78,17 @@ static inline bool nic_claim_take_placing(struct nic_claim *claim, uint32_t id, 
 	       atomic_compare_exchange_strong_explicit(&claim->word, &word, word + 1, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* The part that was taken is a copy, and is made or refused: DONE or REFUSED. */
+/*
+ * The part that was taken is a copy, and is made or refused: DONE or REFUSED.  Where the asking NIC has given up waiting for a peer
+ * that was stopped in between, another claim may be here by now, of which nothing is taken: of that nothing is told.
+ */
 static inline void nic_claim_tell(struct nic_claim *claim, uint64_t how)
 {
-	atomic_fetch_or_explicit(&claim->word, how, memory_order_release); /* R2 */
+	uint64_t word = atomic_load_explicit(&claim->word, memory_order_relaxed); /* what matters is found by the exchange */
+
+	while ((word & NIC_CLAIM_PARTS) &&
+	       !atomic_compare_exchange_weak_explicit(&claim->word, &word, word | how, memory_order_release, memory_order_relaxed)) /* R2 */
+		;
 }
 
 static inline void nic_claim_placed(struct nic_claim *claim)

@@ -12,7 +12,7 @@ enum { ROUNDS = 6000, DEEP = 24, MOST = PAIR_MEM / DEEP };
 
 static struct pair p;
 static _Atomic int stop;
-static _Atomic bool streamed; /* b has sent parts of a stream; its counters belong to its thread */
+static _Atomic bool streamed, shorts; /* b has sent parts of a stream, short reads; its counters belong to its thread */
 static _Atomic int mood; /* 0: always there; otherwise away for that many looks now and then */
 
 static void *helper(void *arg)
@@ -24,6 +24,7 @@ static void *helper(void *arg)
 		random = random * 1664525 + 1013904223;
 		nic_poll(p.b.nic);
 		atomic_store(&streamed, counter(p.b.nic, "bytes_read_buffer") > 0);
+		atomic_store(&shorts, counter(p.b.nic, "bytes_read_short") > 0);
 		if (atomic_load(&mood) && random >> 24 < 20)
 			for (int i = atomic_load(&mood); i > 0; i--)
 				sched_yield();
@@ -81,7 +82,7 @@ static long batch(uint32_t *random, uint32_t round)
 /* Every way was gone, by both. */
 static bool all_seen(void)
 {
-	return counter(p.a.nic, "bytes_peer_half") > 0 && counter(p.a.nic, "bytes_write_buffer") > 0 && atomic_load(&streamed) &&
+	return counter(p.a.nic, "bytes_peer_half") > 0 && counter(p.a.nic, "bytes_write_buffer") > 0 && atomic_load(&streamed) && atomic_load(&shorts) &&
 	       counter(p.a.nic, "shared_taken_back") > 0;
 }
 

@@ -376,7 +376,8 @@ VIP_RETURN VipxSendBuffer(IN VIP_VI_HANDLE ViHandle, IN VIP_PVOID Data, IN VIP_U
  * RDMA inside the command: Length bytes, more than none, between one registered local range and one at the peer, all done when the
  * call returns VIP_SUCCESS: no descriptor, no completion.  Operation is VIP_CONTROL_OP_RDMAWRITE or VIP_CONTROL_OP_RDMAREAD.
  * VIP_NOT_DONE: it cannot go so (not connected, sends are outstanding, the NIC at the other end is to take part, this NIC
- * knows no such way) or is wrong; no part of it counts as done, and no error is raised: post a descriptor, which tells.
+ * knows no such way), or an address or a right is wrong; no part of it counts as done, and no error is raised: post a descriptor,
+ * which tells.  VIP_INVALID_PARAMETER: no such VI, or no such Operation.
  */
 typedef struct _VIPX_RDMA {
 	VIP_UINT64 Local, Remote; /* addresses */

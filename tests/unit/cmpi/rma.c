@@ -17,14 +17,19 @@ static void done(void *arg, int err)
 	calls++;
 }
 
-static bool open_pair(uint32_t instant)
+static bool open_of(uint32_t n, uint32_t instant)
 {
 	job_reset(instant);
 	calls = 0;
-	return job_open(2) && job_connect(A, B) &&
+	return job_open(n) && job_connect(A, B) &&
 	       cmpi_mem_register(job[A].c, here, SIZE, CMPI_ACCESS_LOCAL, &reg_here) == CMPI_OK &&
 	       cmpi_mem_register(job[B].c, there, SIZE, CMPI_ACCESS_REMOTE_WRITE | CMPI_ACCESS_REMOTE_ATOMIC, &reg_there) == CMPI_OK &&
 	       cmpi_mem_register(job[B].c, there, SIZE, CMPI_ACCESS_REMOTE_READ, &reg_read) == CMPI_OK;
+}
+
+static bool open_pair(uint32_t instant)
+{
+	return open_of(2, instant);
 }
 
 static void close_pair(void)
@@ -150,6 +155,32 @@ static void lengths_by_descriptor(void)
 	CHECK_EQ(cmpi_put_now(b, here, reg_here, at, &reg_there->key, 600), CMPI_AGAIN);
 	fake_brief(0);
 	close_pair();
+}
+
+/* Who looks after every few transfers, all of them over at once, is soon seen by everybody, not only by the peer that sent last. */
+static void transfers_starve_nobody(void)
+{
+	enum { C = 2 };
+
+	for (int row = 1; row <= 6; row++) {
+		int looks = 0;
+
+		REQUIRE(open_of(3, 100) && job_connect(A, C));
+		fake_brief(100);
+		CHECK_EQ(job_send(B, A, 1, 8), CMPI_OK);
+		job_progress(A); /* by value, since the network has not moved it */
+		CHECK(job[A].c->near == job[A].to[B]);
+		CHECK_EQ(job_send(C, A, 1, 8), CMPI_OK);
+		for (; job[A].got[C] == 1 && looks < 50; looks++) {
+			for (int i = 0; i < row; i++)
+				CHECK_EQ(cmpi_put_now(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, 5000), CMPI_OK);
+			cmpi_progress(job[A].c);
+		}
+		CHECK(looks <= 8);
+		CHECK_EQ(job[A].got[C], 2);
+		fake_brief(0);
+		close_pair();
+	}
 }
 
 /* Where cores are short, who transfers one after the other is not made to wait for each; but others get their turn. */
@@ -339,6 +370,7 @@ int main(void)
 	CASE(done_inside_the_call);
 	CASE(in_the_command);
 	CASE(lengths_by_descriptor);
+	CASE(transfers_starve_nobody);
 	CASE(a_transfer_is_no_wait);
 	CASE(rights_and_ranges);
 	CASE(itself);

@@ -216,16 +216,37 @@ static void short_of_no_place(void)
 	pair_poll(&p);
 	CHECK(good(d));
 	CHECK(is_pattern(p.a.mem, NIC_REPLY_MAX + 1, 4));
-	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_short"), 0);
 	CHECK_EQ(counter(p.a.nic, "bytes_read"), NIC_REPLY_MAX + 1);
 	d = post(0, NIC_CTL_RDMA_READ, 0, 0, 400);
 	CHECK(!done(d));
 	ab()->tx[(ab()->tx_pos - 1) & (NIC_RING_CELLS - 1)].ask.peer = NIC_REPLIES; /* a place that is none */
 	pair_poll(&p);
 	CHECK(good(d));
-	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_short"), 0);
 	CHECK_EQ(counter(p.a.nic, "bytes_read"), NIC_REPLY_MAX + 1 + 400);
 	pair_close(&p);
+}
+
+/* In the daemon, where b's process is gone, what its NIC reads counts for nothing: no short read, and no part of a stream, is made of it. */
+static void host_gone(void)
+{
+	for (int stream = 0; stream < 2; stream++) {
+		struct nic_desc *d;
+
+		BEGIN(stream ? 5000 : 0, UINT32_MAX);
+		ab()->get_max = stream ? 0 : 512;
+		pattern(p.b.mem, 500, 4);
+		d = post(0, NIC_CTL_RDMA_READ, 0, 0, 500);
+		CHECK(!done(d));
+		p.b.nic->host_gone = true;
+		pair_poll(&p);
+		CHECK(done(d));
+		CHECK(stream ? (status_of(d) & NIC_ST_RDMA_PROT) != 0 : good(d) && is_pattern(p.a.mem, 500, 4)); /* alone, which may fail, too */
+		CHECK_EQ(counter(p.b.nic, "bytes_read_short") + counter(p.b.nic, "bytes_read_buffer"), 0);
+		p.b.nic->host_gone = false;
+		pair_close(&p);
+	}
 }
 
 /* More than the ring, the claims and the link hold; both ways mixed; b looks now and then. */
@@ -324,7 +345,7 @@ static void absent_peer(void)
 		pair_poll(&p); /* b finds a request that has been taken back */
 		CHECK_EQ(to->mem[0], 0x55);
 		CHECK_EQ(to->mem[len - 1], 0x55);
-		CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 0);
+		CHECK_EQ(counter(p.b.nic, "bytes_read_buffer") + counter(p.b.nic, "bytes_read_short"), 0);
 		d = post(2, op, 0, 0, len);
 		CHECK_EQ(counter(p.a.nic, "shared"), asked + 1);
 		pair_poll(&p);
@@ -580,6 +601,7 @@ static void flushed_with(bool stream, uint32_t len)
 	pair_poll(&p);
 	for (int i = 0; i < BIG; i += 512)
 		CHECK_EQ(p.a.mem[i], 0x55);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_short"), 0);
 	CHECK_EQ(p.a.nic->nshared, 0);
 	CHECK_EQ(p.b.nic->nshared, 0);
 	pair_close(&p);
@@ -641,6 +663,21 @@ static void flush_waits(uint32_t len)
 	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
 	pthread_join(thread, NULL);
 	pair_close(&p);
+}
+
+/* A peer that was stopped for so long that nobody waits for it any more comes back to a claim that is another's by now. */
+static void told_too_late(void)
+{
+	struct nic_claim claim;
+
+	nic_claim_open(&claim, 7);
+	CHECK(nic_claim_take(&claim, 7, 0));
+	nic_claim_open(&claim, 7 + NIC_CLAIMS);
+	nic_claim_tell(&claim, NIC_CLAIM_DONE);
+	CHECK_EQ(nic_claim_look(&claim), (uint64_t)(7 + NIC_CLAIMS) << 32);
+	CHECK(nic_claim_take(&claim, 7 + NIC_CLAIMS, 0));
+	nic_claim_tell(&claim, NIC_CLAIM_DONE);
+	CHECK(nic_claim_look(&claim) & NIC_CLAIM_DONE);
 }
 
 static void flush_waits_for_a_claim(void) { flush_waits(BIG); }
@@ -1096,6 +1133,9 @@ static void many_in_a_row(void)
 	write = command(NIC_CTL_RDMA_WRITE, 0, 0, 5000);
 	read = command(NIC_CTL_RDMA_READ, 0, 0, 3000);
 	nic_poll(p.a.nic);
+	ab()->put_max = 5000;
+	CHECK_EQ(now(&write), NIC_NOT_DONE); /* and nothing has begun */
+	ab()->put_max = 100;
 	CHECK_EQ(now(&write), NIC_OK);
 	CHECK_EQ(now(&write), NIC_NOT_DONE);
 	CHECK_EQ(now(&read), NIC_NOT_DONE);
@@ -1133,6 +1173,7 @@ int main(void)
 	CASE(shorts_of_every_size);
 	CASE(many_shorts);
 	CASE(short_of_no_place);
+	CASE(host_gone);
 	CASE(many_under_way);
 	CASE(ids_wrap);
 	CASE(absent_peer);
@@ -1151,6 +1192,7 @@ int main(void)
 	CASE(flushed_packets);
 	CASE(flush_waits_for_a_claim);
 	CASE(flush_waits_for_a_short);
+	CASE(told_too_late);
 	CASE(region_gone_stream);
 	CASE(region_gone_read);
 	CASE(region_gone_short);
