@@ -49,7 +49,7 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 			nic_claim_placed(claim);
 			nic_count(nic, bytes_helped, len);
 		} else {
-			nic_claim_tell(claim, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
+			nic_claim_tell(claim, id, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
 		}
 	}
 	nic_store_release(&link->asking->seen, id); /* pairs with take_back (rdma_ask.c) */
@@ -91,7 +91,7 @@ static void serve_short(struct nic *nic, const struct nic_link *link, const stru
 	if (!nic_claim_take(claim, f->id, 0)) /* taken back */
 		return;
 	good = good && host_read(nic, to, f->addr, f->len);
-	nic_claim_tell(claim, good ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
+	nic_claim_tell(claim, f->id, good ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
 	nic_count(nic, bytes_read_short, good ? f->len : 0);
 }
 
@@ -140,7 +140,7 @@ static nic_noinline void serve_half(struct nic *nic, struct nic_link *link, cons
 		return;
 	done = link->cma && nic_remote_check(nic->slot, f->vi, f->addr, f->len, f->handle, read ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE) &&
 	       (read ? nic_dma_write(nic, link, &local, 1, f->peer, f->len) : nic_dma_read(nic, link, &local, 1, f->peer, f->len)) == NIC_DMA_OK;
-	nic_claim_tell(claim, done ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
+	nic_claim_tell(claim, f->id, done ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
 	nic_count(nic, bytes_helped, done ? f->len : 0);
 }
 

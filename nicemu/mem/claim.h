@@ -80,14 +80,15 @@ static inline bool nic_claim_take_placing(struct nic_claim *claim, uint32_t id, 
 
 /*
  * The part that was taken is a copy, and is made or refused: DONE or REFUSED.  Where the asking NIC has given up waiting for a peer
- * that was stopped in between, another claim may be here by now, of which nothing is taken: of that nothing is told.
+ * that was stopped in between, another claim may be here by now, of which nothing is told.  The first guess is right but for a claim
+ * that was closed meanwhile: who asks polls this line, so it is not read first.
  */
-static inline void nic_claim_tell(struct nic_claim *claim, uint64_t how)
+static inline void nic_claim_tell(struct nic_claim *claim, uint32_t id, uint64_t how)
 {
-	uint64_t word = atomic_load_explicit(&claim->word, memory_order_relaxed); /* what matters is found by the exchange */
+	uint64_t word = (uint64_t)id << 32 | 1;
 
-	while ((word & NIC_CLAIM_PARTS) &&
-	       !atomic_compare_exchange_weak_explicit(&claim->word, &word, word | how, memory_order_release, memory_order_relaxed)) /* R2 */
+	while (word >> 32 == id &&
+	       !atomic_compare_exchange_strong_explicit(&claim->word, &word, word | how, memory_order_release, memory_order_relaxed)) /* R2 */
 		;
 }
 

@@ -284,7 +284,7 @@ static void give(struct nic *nic, struct nic_link *link, uint32_t id, uint64_t f
 		return;
 	good = nic_dma_write(nic, link, &local, 1, where, len) == NIC_DMA_OK;
 	nic_count(nic, bytes_helped, good ? len : 0);
-	nic_claim_tell(claim, good ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED); /* R2 */
+	nic_claim_tell(claim, id, good ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED); /* R2 */
 }
 
 /* The address instead of the data.  True: the receiver has all. */

@@ -415,13 +415,15 @@ static void *put_up_in_time(void *arg)
 {
 	struct nic_claim *claim = &n[0]->link[slot[1]]->asking->half;
 	enum lie lie = *(enum lie *)arg;
+	uint32_t id = 0;
 	bool mine = false;
 
 	atomic_store(&looking, true);
 	while (!nic_load_acquire(&board_of(1)->wants) && !atomic_load(&enough))
 		;
+	id = nic_load_relaxed(&board_of(1)->claim);
 	if (lie == GIVEN || lie == REFUSED)
-		mine = nic_claim_take(claim, nic_load_relaxed(&board_of(1)->claim), 0);
+		mine = nic_claim_take(claim, id, 0);
 	put_up(lie);
 	if (!mine)
 		return NULL;
@@ -429,7 +431,7 @@ static void *put_up_in_time(void *arg)
 	if (lie == GIVEN)
 		memset(data[1] + OWN, THEIRS, LONG - OWN);
 	atomic_store(&told, true);
-	nic_claim_tell(claim, lie == GIVEN ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
+	nic_claim_tell(claim, id, lie == GIVEN ? NIC_CLAIM_DONE : NIC_CLAIM_REFUSED);
 	return &told;
 }
 

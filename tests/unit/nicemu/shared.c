@@ -443,7 +443,7 @@ static void half_behind_a_begun_one(void)
 	second = post(1, NIC_CTL_RDMA_READ, 0, 0, BIG);
 	CHECK_EQ(counter(p.a.nic, "shared"), 2);
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
-	nic_claim_tell(claim, NIC_CLAIM_DONE);
+	nic_claim_tell(claim, id, NIC_CLAIM_DONE);
 	pair_poll(&p);
 	CHECK(good(first) && good(second));
 	CHECK(is_pattern(p.a.mem, BIG, 8));
@@ -497,7 +497,7 @@ static void begun_half(void)
 	poll_a(LONG_AGO);
 	CHECK(!done(d));
 	CHECK_EQ(p.a.mem[BIG - 1], 0x55);
-	nic_claim_tell(atomic_load(&claimed), NIC_CLAIM_DONE);
+	nic_claim_tell(atomic_load(&claimed), nic_claim_look(atomic_load(&claimed)) >> 32, NIC_CLAIM_DONE);
 	poll_a(2);
 	CHECK(good(d));
 	CHECK_EQ(p.a.mem[BIG - 1], 0x55); /* it was this test that claimed it */
@@ -638,7 +638,7 @@ static void *slow_copy(void *arg)
 
 	usleep(50000);
 	atomic_store(&slow_done, 1);
-	nic_claim_tell(claim, NIC_CLAIM_DONE);
+	nic_claim_tell(claim, nic_claim_look(claim) >> 32, NIC_CLAIM_DONE);
 	return NULL;
 }
 
@@ -673,10 +673,11 @@ static void told_too_late(void)
 	nic_claim_open(&claim, 7);
 	CHECK(nic_claim_take(&claim, 7, 0));
 	nic_claim_open(&claim, 7 + NIC_CLAIMS);
-	nic_claim_tell(&claim, NIC_CLAIM_DONE);
+	nic_claim_tell(&claim, 7, NIC_CLAIM_DONE);
 	CHECK_EQ(nic_claim_look(&claim), (uint64_t)(7 + NIC_CLAIMS) << 32);
 	CHECK(nic_claim_take(&claim, 7 + NIC_CLAIMS, 0));
-	nic_claim_tell(&claim, NIC_CLAIM_DONE);
+	nic_claim_close(&claim);
+	nic_claim_tell(&claim, 7 + NIC_CLAIMS, NIC_CLAIM_DONE);
 	CHECK(nic_claim_look(&claim) & NIC_CLAIM_DONE);
 }
 
