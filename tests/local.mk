@@ -50,6 +50,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/board_direct \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
+	tests/unit/nicemu/commands \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
@@ -58,6 +59,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/permission \
 	tests/unit/nicemu/shared \
+	tests/unit/nicemu/shared_late \
 	tests/unit/nicemu/qnix \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \
@@ -114,6 +116,7 @@ EXTRA_DIST += \
 	tests/unit/nicemu/kin.h \
 	tests/unit/nicemu/members.h \
 	tests/unit/nicemu/pair.h \
+	tests/unit/nicemu/shared.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
 	tests/fuzz/fuzz.h

@@ -314,7 +314,10 @@ int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, ui
 
 /* ---- in the NIC's command ---------------------------------------------------------------------------------------------- */
 
-/* Nothing is under way, so nothing needs waiting for: the next look asks the nearest peer only, if not too many have since everybody was asked. */
+/*
+ * Nothing is under way, so nothing needs waiting for: the next look asks the nearest peer only, unless so many have since everybody
+ * was asked that nobody else would ever be.
+ */
 static inline void look_quickly(struct cmpi *c)
 {
 	c->moved = true;

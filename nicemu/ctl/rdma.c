@@ -3,11 +3,13 @@
  * Control program: remote memory.  RDMA descriptors of a send queue, which tx.c hands over one by one, and RDMA commands.
  *
  * There are three ways, and `how` chooses:
- *   alone   this NIC copies everything, in one step, while the descriptor is posted (cross-memory attach);
+ *   alone   this NIC copies everything, in one step (cross-memory attach);
  *   halves  this NIC copies the first half, the NIC at the other end the second one, at the same time;
- *   stream  of a read: the other NIC sends the data in buffers, or puts them, if short, beside the claim, this one takes them out.  Of a write: this one sends them, the
- *           other one puts them in place.  Two copies, but both ends are at work, and no system call.
- * For the last two the NIC at the other end is asked to take part (rdma_ask.c); what it does then is rdma_serve.c.
+ *   stream  of a read: the other NIC sends the data in buffers, or puts them beside the claim if they are short, and this one takes
+ *           them out.  Of a write: this one sends them, the other one puts them in place.  Two copies, but both ends are at work, and
+ *           no system call.
+ * Alone is done while the descriptor is posted, or in the command, without one.  For the other two the NIC at the other end is
+ * asked to take part (rdma_ask.c); what it does then is rdma_serve.c.
  *
  * Protection.  Each NIC asks its own table about its own memory, at the time of the copy; the initiator looks at the
  * target's as well before it touches anything there.

@@ -65,9 +65,9 @@ static uint32_t part_now(const struct nic_link *link, const struct work *w)
 }
 
 /*
- * Packets of a write to a peer that computes and looks now and then, or that copies for itself, and short reads would be waited for in vain again
- * and again.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  For a half there
- * is no doubt: asking for it in vain costs little beside the copy.
+ * Packets of a write, and short reads, would be waited for in vain again and again if the peer computes and looks now and then, or
+ * copies for itself.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  For a half
+ * there is no doubt: asking for it in vain costs little beside the copy.
  */
 static void was_late(struct nic_doubt *d)
 {
@@ -152,9 +152,7 @@ static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, ui
 	nic_tx_done(nic, vi, pos, error);
 }
 
-/* ---- halves ------------------------------------------------------------------------------------------------------ */
-
-/* The same later: the target's table may have changed since. */
+/* The rest of a transfer from that byte on, alone after all: the target's table may have changed since it was asked. */
 static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
@@ -170,6 +168,8 @@ static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, c
 		return NIC_ST_RDMA_PROT;
 	return nic_rdma_move(nic, ctx, link, &w, from, w.total - from);
 }
+
+/* ---- halves ------------------------------------------------------------------------------------------------------ */
 
 /*
  * Takes the peer's half of a read back if it has not begun with it; this side is through with its own.  The newest request, so
@@ -270,7 +270,8 @@ nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *li
 		ask(nic, vi, link, e, w, NIC_OP_READ_REQ, 0, 0, p);
 		return true;
 	}
-	link->replies |= (1u << reply) & ((1u << NIC_REPLIES) - 1);
+	if (reply < NIC_REPLIES)
+		link->replies |= 1u << reply;
 	ask(nic, vi, link, e, w, NIC_OP_READ_SHORT, 0, reply, p)->reply = (uint8_t)reply;
 	return true;
 }

@@ -363,28 +363,22 @@ static void on_added(void *arg, int err)
 }
 
 /* The way of the BTL: in the NIC's command, else by descriptor. */
-static int put(struct peer *p, uint32_t to, void *arg)
+static int move(struct peer *p, uint32_t to, void *arg)
 {
 	struct pair *pair = &p->pair[to];
 	const struct cmpi_key *key = &peer[to].window_reg->key;
 	uint64_t there = (uintptr_t)slot(&peer[to], p->me);
 
-	if (cmpi_put_now(pair->proc, pair->local, NULL, there, key, pair->len) != CMPI_OK)
-		return cmpi_put(pair->proc, pair->local, NULL, there, key, pair->len, on_moved, arg);
-	on_moved(arg, CMPI_OK);
-	return CMPI_OK;
-}
+	int err = pair->is_get ? cmpi_get_now(pair->proc, pair->local, NULL, there, key, pair->len)
+	                       : cmpi_put_now(pair->proc, pair->local, NULL, there, key, pair->len);
 
-static int get(struct peer *p, uint32_t to, void *arg)
-{
-	struct pair *pair = &p->pair[to];
-	const struct cmpi_key *key = &peer[to].window_reg->key;
-	uint64_t there = (uintptr_t)slot(&peer[to], p->me);
-
-	if (cmpi_get_now(pair->proc, pair->local, NULL, there, key, pair->len) != CMPI_OK)
-		return cmpi_get(pair->proc, pair->local, NULL, there, key, pair->len, on_moved, arg);
-	on_moved(arg, CMPI_OK);
-	return CMPI_OK;
+	if (err == CMPI_OK)
+		on_moved(arg, CMPI_OK);
+	else if (pair->is_get)
+		err = cmpi_get(pair->proc, pair->local, NULL, there, key, pair->len, on_moved, arg);
+	else
+		err = cmpi_put(pair->proc, pair->local, NULL, there, key, pair->len, on_moved, arg);
+	return err;
 }
 
 static void rma(struct peer *p, uint32_t to, uint32_t kind)
@@ -402,11 +396,11 @@ static void rma(struct peer *p, uint32_t to, uint32_t kind)
 	pair->salt = fake_random(1 << 30);
 	if (kind == 0) {
 		fill(pair->local, pair->salt, pair->len);
-		err = put(p, to, arg);
+		err = move(p, to, arg);
 	} else if (kind == 1) {
 		fill(slot(target, p->me), pair->salt, pair->len);
 		memset(pair->local, 0, pair->len);
-		err = get(p, to, arg);
+		err = move(p, to, arg);
 	} else {
 		err = cmpi_atomic(pair->proc, CMPI_ATOMIC_ADD, 8, (uintptr_t)&target->counter, &target->counter_reg->key, 1, 0,
 		                  &pair->old, on_added, arg);

@@ -117,6 +117,33 @@ static void evicts_the_least_recently_used(void)
 	job_close();
 }
 
+/* A use that is over at once is one: it hits what is registered, and what it hits is not the next to be dropped. */
+static void commands_are_uses(void)
+{
+	uint32_t handle;
+	struct cmpi_reg *held;
+
+	REQUIRE(open_one(4, true));
+	held = reg(0, 0, 10, 1);
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + 5, 100), held->key.handle); /* in use: in no list */
+	for (size_t page = 1; page < 4; page++)
+		drop(reg(page, 0, 10, 1));
+	handle = via_dreg_handle(job[0].c, (uintptr_t)memory + PAGE, 10);
+	CHECK(handle != 0);
+	CHECK_EQ(count("hits"), 2);
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + 9 * PAGE, 10), 0);
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + PAGE, PAGE + 1), 0);
+	CHECK_EQ(count("misses"), 4);
+	drop(reg(10, 0, 10, 1)); /* 2 goes, not 1 */
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + PAGE, 10), handle);
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + 2 * PAGE, 10), 0);
+	drop(reg(11, 0, 10, 1)); /* and 3 */
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + 3 * PAGE, 10), 0);
+	CHECK_EQ(via_dreg_handle(job[0].c, (uintptr_t)memory + PAGE, 10), handle);
+	drop(held);
+	job_close();
+}
+
 static void full_of_entries_in_use(void)
 {
 	struct cmpi_reg *r[4], *more = (struct cmpi_reg *)r;
@@ -263,6 +290,7 @@ int main(void)
 	CASE(hits_and_misses);
 	CASE(lazy_keeps);
 	CASE(evicts_the_least_recently_used);
+	CASE(commands_are_uses);
 	CASE(full_of_entries_in_use);
 	CASE(nic_is_full);
 	CASE(bad_arguments);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RDMA in the command (nic_rdma_now), for which nobody is asked: what it does, refuses and leaves to a descriptor.
+ */
+#include "tests/unit/nicemu/shared.h"
+
+static struct nic_rdma command(uint32_t op, uint32_t local, uint32_t remote, uint32_t len)
+{
+	return (struct nic_rdma){ (uintptr_t)p.a.mem + local, (uintptr_t)p.b.mem + remote, p.a.handle, p.b.handle, len, op };
+}
+
+static int now(const struct nic_rdma *r)
+{
+	return nic_rdma_now(p.a.nic, p.a.vi, r);
+}
+
+static void commands_of_every_size(void)
+{
+	BEGIN(0, UINT32_MAX);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint32_t n = sizes[i];
+		struct nic_rdma r = command(NIC_CTL_RDMA_WRITE, 3, 5, n);
+
+		pattern(p.a.mem + 3, n, i);
+		memset(p.b.mem, 0, n + 10);
+		CHECK_EQ(now(&r), NIC_OK);
+		CHECK(is_pattern(p.b.mem + 5, n, i));
+		CHECK(p.b.mem[4] == 0 && p.b.mem[5 + n] == 0);
+		memset(p.a.mem, 0, n + 10);
+		r = command(NIC_CTL_RDMA_READ, 1, 5, n);
+		CHECK_EQ(now(&r), NIC_OK);
+		CHECK(is_pattern(p.a.mem + 1, n, i));
+		CHECK(p.a.mem[0] == 0 && p.a.mem[1 + n] == 0);
+	}
+	CHECK_EQ(counter(p.a.nic, "rdma_now"), 2 * sizeof(sizes) / sizeof(sizes[0]));
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), counter(p.a.nic, "bytes_write"));
+	CHECK_EQ(counter(p.a.nic, "send_descriptors"), 0);
+	pair_close(&p);
+}
+
+static int refused(const struct nic_rdma *r)
+{
+	int err = now(r);
+
+	CHECK_EQ(p.a.mem[0], 1);
+	CHECK_EQ(p.b.mem[0], 2);
+	return err == NIC_NOT_DONE;
+}
+
+/* What is wrong with a command is not told: nothing happens, and its descriptor will be. */
+static void commands_refused(void)
+{
+	struct nic_rdma r, bad;
+	struct nic_desc *d;
+
+	BEGIN(0, UINT32_MAX);
+	p.a.mem[0] = 1;
+	p.b.mem[0] = 2;
+	r = command(NIC_CTL_RDMA_WRITE, 0, 0, 1);
+	bad = r, bad.length = 0;
+	CHECK(refused(&bad));
+	bad = r, bad.length = PAIR_MEM + 1;
+	CHECK(refused(&bad));
+	bad = r, bad.local--, bad.length = 2;
+	CHECK(refused(&bad));
+	bad = r, bad.remote += PAIR_MEM;
+	CHECK(refused(&bad));
+	bad = r, bad.local_handle++;
+	CHECK(refused(&bad));
+	bad = r, bad.remote_handle++;
+	CHECK(refused(&bad));
+	/* Before what is queued it must not go. */
+	for (int i = 0; i < NIC_RING_CELLS + 40; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + 64, 64));
+	for (int i = 0; i < NIC_RING_CELLS + 30; i++)
+		send_desc(&p.a, fill(&p.a, i, 0, p.a.mem + 64, 16));
+	CHECK(refused(&r));
+	pair_poll(&p);
+	CHECK_EQ(counter(p.a.nic, "rdma_now"), 0);
+	CHECK_EQ(counter(p.a.nic, "protection_errors"), 0);
+	CHECK_EQ(now(&r), NIC_OK);
+	CHECK_EQ(p.b.mem[0], 1);
+	p.b.mem[0] = 2;
+	CHECK_EQ(nic_mem_set(p.b.nic, (uintptr_t)p.b.mem, p.b.handle, &(struct nic_mem_attr){ .ptag = p.b.ptag, .flags = NIC_MEM_RDMA_WRITE }), NIC_OK);
+	r.op = NIC_CTL_RDMA_READ;
+	CHECK(refused(&r));
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, 1);
+	pair_poll(&p);
+	CHECK(status_of(d) & NIC_ST_RDMA_PROT);
+	r.op = NIC_CTL_RDMA_WRITE;
+	CHECK(refused(&r)); /* the VI is in error now */
+	pair_close(&p);
+}
+
+/* What the other NIC takes part in needs a descriptor; as long as that NIC is not there, or was late, this one does all of it. */
+static void commands_only_alone(void)
+{
+	struct nic_rdma packets, half, between;
+
+	BEGIN(1000, 65536);
+	packets = command(NIC_CTL_RDMA_WRITE, 0, 0, 1000);
+	between = command(NIC_CTL_RDMA_WRITE, 0, 0, 1001);
+	half = command(NIC_CTL_RDMA_READ, 0, 0, 65536);
+	CHECK_EQ(now(&packets), NIC_NOT_DONE);
+	CHECK_EQ(now(&half), NIC_NOT_DONE);
+	CHECK_EQ(now(&between), NIC_OK);
+	half.length--;
+	CHECK_EQ(now(&half), NIC_OK);
+	packets.op = NIC_CTL_RDMA_READ;
+	CHECK_EQ(now(&packets), NIC_NOT_DONE);
+	packets.op = NIC_CTL_RDMA_WRITE;
+	ab()->put.alone = 2;
+	CHECK_EQ(now(&packets), NIC_OK);
+	CHECK_EQ(now(&between), NIC_OK); /* of that size it would not be asked anyway */
+	CHECK_EQ(now(&packets), NIC_OK);
+	CHECK_EQ(now(&packets), NIC_NOT_DONE);
+	ab()->absent = true;
+	ab()->absent_seen = atomic_load(&ab()->asked->seen);
+	CHECK_EQ(now(&packets), NIC_OK);
+	packets.op = NIC_CTL_RDMA_READ;
+	CHECK_EQ(now(&packets), NIC_OK);
+	pair_close(&p);
+}
+
+/* One of many goes in packets where a single one does not: others are under way, or the host has not looked since the one before. */
+static void many_in_a_row(void)
+{
+	struct nic_taken taken = { .data = NULL };
+	struct nic_rdma write, read;
+	struct nic_desc *d;
+
+	BEGIN(0, UINT32_MAX);
+	ab()->put_max = 100;
+	ab()->put_busy = 5000;
+	ab()->stream_busy = 3000;
+	pattern(p.a.mem, 5000, 1);
+	write = command(NIC_CTL_RDMA_WRITE, 0, 0, 5000);
+	read = command(NIC_CTL_RDMA_READ, 0, 0, 3000);
+	nic_poll(p.a.nic);
+	ab()->put_max = 5000;
+	CHECK_EQ(now(&write), NIC_NOT_DONE); /* and nothing has begun */
+	ab()->put_max = 100;
+	CHECK_EQ(now(&write), NIC_OK);
+	CHECK_EQ(now(&write), NIC_NOT_DONE);
+	CHECK_EQ(now(&read), NIC_NOT_DONE);
+	nic_poll(p.a.nic);
+	CHECK_EQ(now(&read), NIC_OK);
+	CHECK_EQ(now(&read), NIC_NOT_DONE);
+	nic_take_of(p.a.nic, p.a.vi, &p.a.recv_cq, &taken); /* a look at the link alone is one, too */
+	CHECK_EQ(now(&write), NIC_OK);
+	write.length = 5001;
+	CHECK_EQ(now(&write), NIC_OK);
+	read.length = 3001;
+	CHECK_EQ(now(&read), NIC_OK);
+	/* By descriptor the same; what is under way makes it a row, too. */
+	nic_poll(p.a.nic);
+	CHECK(good(post(0, NIC_CTL_RDMA_WRITE, 0, 0, 5000)));
+	d = post(1, NIC_CTL_RDMA_WRITE, 0, 0, 5000);
+	CHECK(!done(d));
+	nic_poll(p.a.nic);
+	CHECK(!done(post(2, NIC_CTL_RDMA_WRITE, 0, 0, 5000)));
+	pair_poll(&p);
+	CHECK(good(d) && good(&p.a.desc[2]));
+	CHECK(is_pattern(p.b.mem, 5000, 1));
+	CHECK_EQ(counter(p.a.nic, "shared"), 2);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	CASE(commands_of_every_size);
+	CASE(commands_refused);
+	CASE(commands_only_alone);
+	CASE(many_in_a_row);
+	return check_done();
+}
