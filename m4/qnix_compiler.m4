@@ -96,7 +96,7 @@ AC_DEFUN([QNIX_COMPILER_FLAGS], [
   QNIX_NEED_C11_ATOMICS
 
   QNIX_CPPFLAGS=
-  QNIX_CFLAGS="-std=gnu11 -Wall -Wextra -fvisibility=hidden -pthread $qnix_sanitize"
+  QNIX_CFLAGS="-std=gnu11 -Wall -Wextra -Wpedantic -fvisibility=hidden -pthread $qnix_sanitize"
   QNIX_LDFLAGS="-pthread $qnix_sanitize"
   # Open MPI's headers use 16-byte compare-and-swap where they were built with it.
   QNIX_TRY_FLAG([QNIX_CFLAGS], [-mcx16])

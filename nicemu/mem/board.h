@@ -40,7 +40,6 @@ enum {
 	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share a buffer, behind those of the places: each place has its part of it */
 	NIC_BOARD_HOT = NIC_BOARD_PLACES + 1, /* from here on buffers take turns, and stay in the cache; those before are the places' */
 	NIC_BOARD_BUFFERS = NIC_BOARD_HOT + 8,
-	NIC_BOARD_DIRECT = UINT32_MAX, /* as a part's buffer: all of the broadcast is in the root's memory; see nic_board_direct */
 	NIC_BOARD_WANTS = 2,   /* `wants`: so many times the number of the root's broadcast, from 1 on, and: */
 	NIC_BOARD_WANTS_DIRECT = 1,
 	/* `barrier`: so many times the number of barriers that the member has come to, and: */
@@ -49,6 +48,9 @@ enum {
 	NIC_BOARD_LEADS = 1, /* it leaves the last one first, when it has seen all; others need look at nobody else */
 	NIC_BOARD_GONE = 2,  /* it has */
 };
+
+/* As a part's buffer: all of the broadcast is in the root's memory; see nic_board_direct. */
+#define NIC_BOARD_DIRECT UINT32_MAX
 
 struct nic_board_part {
 	_Alignas(64) _Atomic uint32_t seq; /* number of the part, from 1 on */

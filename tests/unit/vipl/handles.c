@@ -140,7 +140,7 @@ static void of_no_kind(void)
 	struct one o;
 	char here[64];
 	void *junk[] = { NULL, (void *)1, (void *)2, (void *)0xFFF, (void *)(intptr_t)-1, (void *)(intptr_t)-64, here,
-		         (void *)0x7FFFFFFFFFFFFFFF, (void *)0x00007F0000000000, (void *)0x40004, (void *)bad_conn };
+		         (void *)0x7FFFFFFFFFFFFFFF, (void *)0x00007F0000000000, (void *)0x40004, (void *)(uintptr_t)bad_conn };
 
 	memset(here, 0xFF, sizeof here);
 	for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) { /* before anything is open */
