@@ -364,6 +364,15 @@ bool nic_group_moves(const struct nic *nic)
 	return moves;
 }
 
+/* Only for the one group that all is waited for in: with several, passes are what comes to each. */
+bool nic_group_linger(const struct nic *nic, uint32_t cpu, uint32_t looks)
+{
+	const struct nic_groups *all = nic->groups;
+
+	return nic->group_work && all->nbusy == 1 && nic->arch->meet->linger &&
+	       nic->arch->meet->linger(nic, &all->group[all->busy[0]], cpu, looks);
+}
+
 /* ---- commands ------------------------------------------------------------------------------------------------------------- */
 
 struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd)

@@ -27,6 +27,7 @@ struct nic_member {
 	bool left;            /* it takes nothing of the group any more, or is gone */
 	/* of a board */
 	const struct nic_board *board;
+	uint32_t cpu;         /* as on its board, when the last barrier was over */
 	uint32_t bcasts;      /* broadcasts of it that were received, or are waited for */
 	uint32_t current;     /* of them, those that are over */
 	uint32_t parts, told; /* of them taken; and said so */

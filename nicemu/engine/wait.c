@@ -58,6 +58,7 @@ enum {
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
 	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average */
 	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once */
+	LINGER = 300,           /* looks at a barrier before a yield: about what that takes if somebody else has the core then */
 	YIELDS = 20,            /* before the first sleep, */
 	SLEEP_SOONEST = 50 * US, /* which comes after so long a wait */
 	SLEEP_LEAST = 50 * US,
@@ -497,6 +498,7 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 		wait->yields = 0;
 	}
 	if (!crowded(nic, at)) {
+		nic->waiting.cpu = 0;
 		if (!fresh)
 			watch_stalls(nic, wait, at);
 		wait->last = at;
@@ -511,6 +513,11 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 	if (wait->gap >= TIGHT) {
 		wait->began = at;
 		wait->yields = 0;
+		return 1;
+	}
+	nic->waiting.cpu = (uint32_t)sched_getcpu() + 1;
+	if (nic_group_linger(nic, nic->waiting.cpu, LINGER)) {
+		nic_count(nic, lingers, 1);
 		return 1;
 	}
 	wait->rest = NIC_REST_YIELD;

@@ -19,6 +19,7 @@ struct nic_waiting {
 	bool follows_epoch;       /* the consumer looks at nic_peer_epoch */
 	uint8_t mode;             /* parameter `wait` */
 	uint32_t epoch;           /* what it saw last */
+	uint32_t cpu;             /* that this process was on when it rested last, + 1; 0: it has a core of its own */
 	uint32_t population;      /* at the last count */
 	uint32_t quota;           /* whole cores of the control group; 0: no limit */
 	uint64_t count_next;      /* when to count again */

@@ -32,6 +32,7 @@ static int join(struct nic *nic, struct nic_group *g)
 	nic_store_relaxed(&nic->slot->boards[i / 64], nic_load_relaxed(&nic->slot->boards[i / 64]) | (uint64_t)1 << (i % 64)); /* own; read after death */
 	nic_store_relaxed(&board->wants, 0);
 	nic_store_relaxed(&board->claim, 0);
+	nic_store_relaxed(&board->cpu, 0);
 	nic_store_relaxed(&board->barrier, 0); /* these are published by the release of life */
 	for (uint32_t k = 0; k < NIC_BOARD_PLACES; k++)
 		nic_store_relaxed(&board->part[k].seq, 0);
@@ -119,10 +120,19 @@ static bool is_over(const struct nic_group *g, uint32_t *from)
 	return *from == g->size;
 }
 
+/* For the next barrier: their lines have just been read. */
+static nic_noinline void note_cpus(struct nic_group *g)
+{
+	for (uint32_t i = 0; i < g->size; i++)
+		g->member[i].cpu = nic_load_relaxed(&g->member[i].board->cpu); /* a hint */
+}
+
 static bool barrier_look(struct nic *nic, struct nic_group *g)
 {
 	if (!is_over(g, &g->seen))
 		return false;
+	if (nic_unlikely(nic->waiting.cpu))
+		note_cpus(g);
 	if (leads(g))
 		nic_store_release(&g->board->barrier, nic_board_word(g, NIC_BOARD_GONE)); /* G1 */
 	nic_board_wake_all(nic, g);
@@ -146,6 +156,7 @@ static void come(struct nic *nic, struct nic_group *g)
 	g->seen = g->led = 0;
 	g->leader = next_leader(g);
 	g->lead = NIC_PLACE_ANY;
+	nic_store_relaxed(&g->board->cpu, nic->waiting.cpu); /* a hint */
 	nic_store_release(&g->board->barrier, nic_board_word(g, leads(g) ? NIC_BOARD_LEADS : NIC_BOARD_HERE)); /* G1 */
 	if (leads(g) || g->leader == NIC_PLACE_ANY)
 		return;
@@ -206,6 +217,41 @@ static bool moves(const struct nic *nic, const struct nic_group *g)
 	return (g->sends && nic_board_send_moves(nic, g)) || nic_board_recv_moves(nic, g);
 }
 
+static bool may_be_on(const struct nic_member *m, uint32_t cpu)
+{
+	return !m->cpu || m->cpu == cpu;
+}
+
+/* Must one that was on that processor, or nobody knows where, come or go on before the barrier is over for this one? */
+static bool needs(const struct nic_group *g, uint32_t cpu)
+{
+	uint32_t word = nic_board_word(g, NIC_BOARD_HERE);
+
+	if (!leads(g) && g->leader != NIC_PLACE_ANY)
+		return may_be_on(&g->member[g->leader], cpu);
+	for (uint32_t i = g->seen; i < g->size; i++)
+		if (i != g->place && may_be_on(&g->member[i], cpu) && !has_come(&g->member[i], word))
+			return true;
+	return false;
+}
+
+/*
+ * Where processes take turns, a switch to another one and back takes longer than the last word of a barrier, if that comes from
+ * another processor: those on this one have come, and would only look, too.
+ */
+static bool linger(const struct nic *nic, const struct nic_group *g, uint32_t cpu, uint32_t looks)
+{
+	uint32_t from = g->seen;
+
+	(void)nic;
+	if (!g->complete || g->broken || !g->waiting || needs(g, cpu))
+		return false;
+	while (looks--)
+		if (is_over(g, &from))
+			return true;
+	return false;
+}
+
 /* Everything that is there.  A pass may come to a broadcast before the one that is ahead of it, and leave it to the next. */
 static void run_out(struct nic *nic, struct nic_group *g)
 {
@@ -240,4 +286,4 @@ static void left(struct nic *nic, struct nic_group *g, uint32_t place)
 
 const struct nic_meet nic_meet_board = { .name = "board", .join = join, .ready = ready, .barrier = barrier, .send = nic_board_send, .recv = nic_board_recv,
 	.send_now = nic_board_send_now, .recv_now = nic_board_recv_now,
-	.run = run, .busy = busy, .moves = moves, .owes = owes, .lost = lost, .left = left, .end = fail_calls, .leave = leave };
+	.run = run, .busy = busy, .moves = moves, .linger = linger, .owes = owes, .lost = lost, .left = left, .end = fail_calls, .leave = leave };

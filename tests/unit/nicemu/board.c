@@ -3,6 +3,9 @@
  * The boards of a group (mem/board.h, strat/meet_board.c): what is over at once, one acknowledgement for many parts, members that
  * leave early, lengths that differ, lies on a foreign board, buffers that come back, and no sleep over what has come.
  */
+#include <pthread.h>
+#include <time.h>
+
 #include "tests/unit/nicemu/members.h"
 
 /* The last to come to a barrier, a root with room, and a receiver that is late need not come again. */
@@ -531,6 +534,137 @@ static void no_sleep_over_news(void)
 	leave(2);
 }
 
+/* ---- processes that take turns ----------------------------------------------------------------------------------- */
+
+static void on_cpus(uint32_t a, uint32_t b, uint32_t c)
+{
+	n[0]->waiting.cpu = a;
+	n[1]->waiting.cpu = b;
+	n[2]->waiting.cpu = c;
+}
+
+static uint32_t come(int i)
+{
+	uint32_t op = 0;
+
+	CHECK_EQ(nic_barrier(n[i], group[i], &op), NIC_OK);
+	return op;
+}
+
+/* What 0 gains from a closer look; `soon`: it does not take one. */
+static bool linger(bool soon)
+{
+	struct timespec from, to;
+	bool more;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	more = nic_group_linger(n[0], 1, soon ? UINT32_MAX : 1000);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	CHECK(!soon || to.tv_sec - from.tv_sec < 2);
+	return more;
+}
+
+static void *come_later(void *op)
+{
+	usleep(20000);
+	*(uint32_t *)op = come(2);
+	return NULL;
+}
+
+/* Members 0 and 1 share a processor, 2 has another one. */
+static void kept_for_the_last(void)
+{
+	uint32_t op[MANY];
+	pthread_t thread;
+
+	join(30, MANY);
+	CHECK(!linger(true)); /* nothing is waited for */
+	on_cpus(1, 1, 2);
+	op[0] = come(0);
+	op[2] = come(2);
+	CHECK(!linger(true)); /* nobody has said yet where it is */
+	op[1] = come(1);
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	op[0] = come(0);
+	CHECK(!linger(true)); /* 1 wants the core */
+	op[1] = come(1);
+	CHECK(!linger(false));
+	CHECK_EQ(pthread_create(&thread, NULL, come_later, &op[2]), 0);
+	CHECK(nic_group_linger(n[0], 1, UINT32_MAX));
+	pthread_join(thread, NULL);
+	CHECK_EQ(op[2], NIC_OP_OVER);
+	CHECK_EQ(over(0, op[0], NULL), NIC_OK);
+	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
+	on_cpus(0, 0, 0);
+	leave(MANY);
+}
+
+/* Behind a broadcast the root has to go on first. */
+static void kept_for_a_leader(void)
+{
+	uint32_t op[MANY];
+
+	join(31, MANY);
+	for (int root = 1; root < MANY; root++) {
+		on_cpus(1, 1, 2);
+		op[0] = come(0), op[1] = come(1), op[2] = come(2);
+		for (int i = 0; i < MANY; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+		bcast(root, root, 8);
+		for (int i = 0; i < MANY; i++)
+			if (i != root)
+				CHECK_EQ(bcast(i, root, 8), NIC_OP_OVER);
+		op[root] = come(root);
+		op[0] = come(0);
+		op[3 - root] = come(3 - root); /* all are there */
+		CHECK(!linger(root == 1));
+		nic_poll(n[root]);
+		CHECK_EQ(linger(root == 1), root == 2);
+		for (int i = 0; i < MANY; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	}
+	on_cpus(0, 0, 0);
+	leave(MANY);
+}
+
+/* As part of a wait: the core is offered to a member that wants it, and kept when all that is missing comes from elsewhere. */
+static void kept_while_waiting(void)
+{
+	struct nic_waiting before = n[0]->waiting;
+	struct nic_wait wait = { 0 };
+	uint32_t op[MANY], here;
+
+	join(32, MANY);
+	n[0]->waiting.mode = 0;
+	n[0]->waiting.outnumbered = true;
+	n[0]->waiting.count_next = UINT64_MAX / 2;
+	nic_wait_plan(n[0], &wait, 0);
+	here = n[0]->waiting.cpu;
+	CHECK(here != 0);
+	on_cpus(here, here, here + 1);
+	for (int round = 0; round < 2; round++) {
+		op[0] = come(0);
+		nic_wait_plan(n[0], &wait, 0);
+		CHECK_EQ(wait.rest, NIC_REST_YIELD);
+		op[1] = come(1), op[2] = come(2);
+		if (round) { /* known by now */
+			wait = (struct nic_wait){ 0 };
+			nic_wait_plan(n[0], &wait, 0);
+			CHECK(wait.rest == NIC_REST_SPIN || n[0]->waiting.cpu != here); /* this process has been moved just now */
+			CHECK_EQ(count(0, NIC_C_lingers), wait.rest == NIC_REST_SPIN);
+		}
+		for (int i = 0; i < MANY; i++)
+			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	}
+	n[0]->waiting = before;
+	n[0]->waiting.cpu = here;
+	nic_wait_plan(n[0], &wait, 0);
+	CHECK_EQ(n[0]->waiting.cpu, 0);
+	on_cpus(0, 0, 0);
+	leave(MANY);
+}
+
 int main(void)
 {
 	open_all();
@@ -553,6 +687,9 @@ int main(void)
 	CASE(buffers_come_back);
 	CASE(boards_do_not_starve);
 	CASE(no_sleep_over_news);
+	CASE(kept_for_the_last);
+	CASE(kept_for_a_leader);
+	CASE(kept_while_waiting);
 	close_all();
 	return check_done();
 }
