@@ -8,7 +8,7 @@ as it is.  Nothing here runs anything.
 import dataclasses
 import math
 
-from runner import MIB, TESTS, Case
+from runner import COLL, MIB, TESTS, Case
 
 KIB = 1 << 10
 LARGEST = 1 << 40
@@ -23,6 +23,7 @@ PEERS = {
     "vader": ("--mca", "pml", "ob1", "--mca", "btl", "vader,self"),
     "ucx": UCX,
     "mpich": (),
+    **{name: words for name, words in COLL.items() if name != "qnix"},
 }
 
 
@@ -52,12 +53,17 @@ class Part:
     peers: tuple = ("qnix", "mtl-qnix", "vader", "ucx", "mpich")
     bars: tuple = ()
     reference: str = "vader"
+    rivals: tuple = ()        # the best of these, at each size, is what bars and ratios are about; else the reference
     milliseconds: int = 0     # a size, if not as usual
     most: int = 1 << 30       # rounds, of one that takes long and varies little
 
     @property
     def test(self):
         return TESTS[self.case.test]
+
+    @property
+    def against(self):
+        return "best other" if self.rivals else self.reference
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,8 +107,18 @@ BANDWIDTH_BARS = (
     Bar("bandwidth 1 MiB and up", MIB, LARGEST, 2.0),
 )
 ALLOC_BARS = (Bar("bidirectional bandwidth, MPI_Alloc_mem, 64 - 512 KiB", 64 * KIB, 512 * KIB, 1.8),)
+OTHER_COLL = tuple(name for name in COLL if not name.startswith("qnix"))
 CROWD = ("qnix", "mtl-qnix", "vader", "ucx", "mpich")
 ONE_SIDED = ("qnix", "vader", "ucx", "mpich")
+
+
+def coll(test, title, ranks):
+    """A collective beside those of Open MPI; where ranks take turns, the launcher says so to all."""
+    return Part(f"coll-{test}-{ranks}", f"{title} of {ranks} ranks, and other coll components",
+                Case(test, ranks, high=64 * KIB if TESTS[test].largest else 0), tuple(COLL),
+                (Bar(f"{title.lower()}, {ranks} ranks, to the best other coll component", below=True),), "tuned", OTHER_COLL,
+                milliseconds=0 if TESTS[test].largest else 300)
+
 
 PARTS = (
     Part("latency", "Latency, one way", Case("latency"), bars=LATENCY_BARS),
@@ -131,6 +147,8 @@ PARTS = (
     Part("get-allocate", "Get, window of MPI_Win_allocate", Case("get_latency", options=("-w", "allocate")), ONE_SIDED),
     Part("barrier-8", "Barrier of 8 ranks", Case("barrier", 8, slots=8), CROWD,
          (Bar("barrier, 8 ranks, no hint", limit=50, absolute="us"),), milliseconds=300),
+    *(coll("barrier", "Barrier", ranks) for ranks in (2, 4, 8)),
+    *(coll("bcast", "Broadcast", ranks) for ranks in (2, 4, 8)),
     Part("start-2", "Start of 2 ranks", Case("start", 2, slots=2), ("qnix", "mtl-qnix", "vader")),
     Part("start-16", "Start of 16 ranks", Case("start", 16, slots=16), ("qnix", "mtl-qnix", "vader")),
     Part("start-64", "Start of 64 ranks", Case("start", 64, slots=64), ("qnix", "mtl-qnix", "vader"),
@@ -149,6 +167,7 @@ PICTURES = (
     ("bibw", "Bidirectional bandwidth", ("bibw", "bibw-alloc", "bibw-real")),
     ("onesided", "One-sided communication", ("put", "get")),
     ("puts", "Many puts, one flush", ("put-rate", "put-bw")),
+    ("collectives", "Collectives", tuple(f"coll-{test}-{ranks}" for test in ("barrier", "bcast") for ranks in (2, 4, 8))),
     ("matching", "Matching", ("match-posted", "match-unexpected")),
 )
 
@@ -242,6 +261,13 @@ COMMITS = (
 def ratio_of(figure, reference):
     """The figure as a multiple of the reference's: less is better for times, more for rates."""
     return figure.median / reference.median if figure and reference and reference.median else None
+
+
+def rival_of(part, by_peer, size):
+    """The figure that qnix is compared with: the reference's, or the best of several."""
+    figures = [by_peer[peer][size] for peer in part.rivals or (part.reference,) if size in by_peer.get(peer, {})]
+    best = max if part.test.rises else min
+    return best(figures, key=lambda figure: figure.median, default=None)
 
 
 def is_met(part, bar, value):

@@ -100,6 +100,10 @@ class Canvas:
         self.panel(title, "microseconds, logarithmic")
         elements, sizes = self.curves(by_peer)
         self.size_axis(sizes)
+        low, high = min(sizes), max(figure.median for by_size in by_peer.values() for figure in by_size.values())
+        left = max(figure.median for by_size in by_peer.values() for size, figure in by_size.items() if size <= 64 * low)
+        if 20 * left > high:  # the key would lie on it
+            self.emit(f"set yrange [*:{20 * high}]")
         self.emit("set logscale y 10", "set format y '%g'", "plot " + ", ".join(elements))
 
     def rates(self, title, by_peer, unit="GB/s", scale=1e-3):

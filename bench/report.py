@@ -119,10 +119,11 @@ def floor(data):
 def values_for(data, part, bar):
     """[(what the bar looks at, size)] of qnix."""
     by_peer = data.figures(part.name, part.test)
-    mine, theirs = by_peer.get("qnix", {}), by_peer.get(part.reference, {})
+    mine = by_peer.get("qnix", {})
     if bar.absolute:
         return [(figure.median, size) for size, figure in mine.items() if bar.covers(size)]
-    pairs = [(plan.ratio_of(figure, theirs.get(size)), size) for size, figure in mine.items() if bar.covers(size)]
+    pairs = [(plan.ratio_of(figure, plan.rival_of(part, by_peer, size)), size)
+             for size, figure in mine.items() if bar.covers(size)]
     return [(value, size) for value, size in pairs if value is not None]
 
 
@@ -138,7 +139,7 @@ def value_words(part, bar, value, size):
         return "passed" if value == 1 else "failed"
     if bar.absolute:
         return f"{digits(value)} {bar.absolute}"
-    return f"{value:.2f} x at {label(part.test, size)}"
+    return f"{value:.2f} x" + (f" at {label(part.test, size)}" if size else "")
 
 
 def bar_row(data, part, bar):
@@ -148,8 +149,8 @@ def bar_row(data, part, bar):
         return [bar.text, limit_words(part, bar), "-", "-", why]
     met = sum(plan.is_met(part, bar, value) for value, _ in values)
     verdict = "met" if met == len(values) else f"**not met**, {met} of {len(values)} sizes" if len(values) > 1 else "**not met**"
-    theirs = data.figures(part.name, part.test).get(part.reference, {}).get(values[0][1])
-    versus = f" ({part.reference} {shown(part.test, values[0][1], theirs)})" if bar.absolute == "us" and theirs else ""
+    theirs = plan.rival_of(part, data.figures(part.name, part.test), values[0][1])
+    versus = f" ({part.against} {shown(part.test, values[0][1], theirs)})" if bar.absolute == "us" and theirs else ""
     best = value_words(part, bar, *values[-1]) if len(values) > 1 else ""
     return [bar.text, limit_words(part, bar), value_words(part, bar, *values[0]) + versus, best, verdict]
 
@@ -167,7 +168,7 @@ def size_rows(part, by_peer, peers):
     sizes = sorted({size for sizes in by_peer.values() for size in sizes})
     entries = test.title.startswith("behind")
     for size in (s for s in sizes if s == 0 or entries or s in ROWS):
-        ratio = plan.ratio_of(by_peer.get("qnix", {}).get(size), by_peer.get(part.reference, {}).get(size))
+        ratio = plan.ratio_of(by_peer.get("qnix", {}).get(size), plan.rival_of(part, by_peer, size))
         cells = [shown(test, size, by_peer[peer].get(size)) for peer in peers]
         yield [label(test, size)] + cells + [ratio_digits(ratio)]
 
@@ -184,7 +185,7 @@ def result(data, part):
     options = "".join(f" {word}" for word in case.options)
     lines += [f"`bench/{case.test}{options}`, {data.ranks(part.name)} ranks, {unit_of(part.test)}, medians; {better}. "
               f"{counted(data, part.name)}.", ""]
-    lines += table(["size"] + peers + [f"qnix / {part.reference}"], size_rows(part, by_peer, peers))
+    lines += table(["size"] + peers + [f"qnix / {part.against}"], size_rows(part, by_peer, peers))
     said = excuses(data, part.name)
     return lines + ([""] + said if said else []) + [""]
 
@@ -313,9 +314,13 @@ def panels_of(canvas, measured):
         tests = [(part.name.removeprefix("match-"), by_peer) for part, by_peer in measured]
         return [lambda: canvas.entries("An 8-byte message behind other entries", tests)]
     panels = []
-    for part, by_peer in measured:
+    plain = [(f"{part.case.ranks} ranks", {peer: figures[0].median for peer, figures in by_peer.items()})
+             for part, by_peer in measured if not part.test.largest]
+    if plain:
+        panels.append(lambda: canvas.bars("Barrier", plain))
+    for part, by_peer in (pair for pair in measured if pair[0].test.largest):
         panels.append(curve_panel(canvas, part, by_peer))
-        others = [p for p in canvas.peers if p != part.reference]
+        others = [p for p in canvas.peers if p != part.reference] if not part.rivals else []
         if part.reference in by_peer and any(canvas.speeds(part.test, by_peer, p, part.reference) for p in others):
             panels.append(ratio_panel(canvas, part, by_peer))
     return panels
@@ -337,8 +342,9 @@ def picture(data, name, title, parts, folder, say):
     canvas = Canvas([peer for peer in plan.PEERS if any(peer in by_peer for _, by_peer in measured)])
     sitting = data.sittings_of(measured[0][0].name)[-1]
     least = min(data.rounds(part.name) for part, _ in measured)
-    subtitle = (f"2 ranks on one host, {sitting['cpu']}, {sitting['cores']} cores, {sitting['mpi']}; medians of {least} or more "
-                f"interleaved rounds, shaded to the best; {sitting['date'][:10]}")
+    two = all(part.case.ranks == 2 for part, _ in measured)
+    subtitle = (f"{'2 ranks on ' if two else ''}one host, {sitting['cpu']}, {sitting['cores']} cores, {sitting['mpi']}; medians of "
+                f"{least} or more interleaved rounds, shaded to the best; {sitting['date'][:10]}")
     script = canvas.draw(panels_of(canvas, measured), title, subtitle)
     return canvas.write(folder / f"performance-{name}", script, (".svg",), say)
 

@@ -465,6 +465,21 @@ def peer_arguments(name):
     return ("--mca", "pml", "ob1", "--mca", "btl", f"{name},self") + more
 
 
+# Collective components of Open MPI side by side, all over shared memory.  Coll han stands aside on one host.
+OTHER_COLL = ("sm", "basic", "adapt")
+COLL = {
+    "qnix": peer_arguments("qnix"),
+    "qnix+vader": peer_arguments("vader") + ("--mca", "coll_qnix_priority", "95"),
+    "tuned": peer_arguments("vader"),
+    **{name: peer_arguments("vader") + ("--mca", f"coll_{name}_priority", "95") for name in OTHER_COLL},
+}
+
+
+def absent_coll(info):
+    """{peer: why}: a priority for a component that Open MPI does not have is no error, another one would run under its name."""
+    return {name: "Open MPI has none here" for name in OTHER_COLL if info is not None and f"mca:coll:{name}:" not in info}
+
+
 def size_argument(text):
     found = re.fullmatch(r"(\d+)([kKmM]?)", text)
     if not found:
