@@ -477,7 +477,7 @@ COLL = {
 
 def absent_coll(info):
     """{peer: why}: a priority for a component that Open MPI does not have is no error, another one would run under its name."""
-    return {name: "Open MPI has none here" for name in OTHER_COLL if info is not None and f"mca:coll:{name}:" not in info}
+    return {name: "Open MPI has no such coll component here" for name in OTHER_COLL if info is not None and f"mca:coll:{name}:" not in info}
 
 
 def size_argument(text):

@@ -84,8 +84,8 @@ struct nic_meet {
 	int (*run)(struct nic *nic, struct nic_group *g);     /* returns what moved */
 	bool (*busy)(const struct nic_group *g);
 	bool (*moves)(const struct nic *nic, const struct nic_group *g); /* would run find something to do? */
-	/* Looks closer for `looks` looks, if nobody on that processor (+ 1) is waited for; would run find something then?  NULL: no. */
-	bool (*linger)(const struct nic *nic, const struct nic_group *g, uint32_t cpu, uint32_t looks);
+	/* Looks on for `looks` looks, if nobody on that processor (+ 1) is waited for; would run find something then?  NULL: no. */
+	bool (*linger)(struct nic_group *g, uint32_t cpu, uint32_t looks);
 	bool (*owes)(const struct nic *nic, const struct nic_group *g);  /* a member has yet to read something of this one */
 	void (*lost)(struct nic *nic, struct nic_group *g);   /* a member is gone, and with it the group */
 	void (*left)(struct nic *nic, struct nic_group *g, uint32_t place); /* that member has left, after what it did before */

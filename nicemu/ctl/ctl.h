@@ -204,7 +204,7 @@ uint16_t nic_qnix_pid(const struct nic *nic, uint32_t slot); /* short process id
 int nic_group_execute(struct nic *nic, const struct qnix_cmd *cmd);
 int nic_group_run(struct nic *nic); /* what is under way; returns what moved */
 bool nic_group_moves(const struct nic *nic); /* would that be anything? */
-bool nic_group_linger(const struct nic *nic, uint32_t cpu, uint32_t looks); /* the same after a closer look, see arch.h */
+bool nic_group_linger(struct nic *nic, uint32_t cpu, uint32_t looks); /* the same if it looks on, see arch.h */
 /* qnix_sys.c: a packet with a QNIX header */
 void nic_qnix_packet(struct nic *nic, struct nic_link *link, const struct nic_packet *p);
 static inline bool nic_sys_waiting(const struct nic_link *link)

@@ -364,13 +364,13 @@ bool nic_group_moves(const struct nic *nic)
 	return moves;
 }
 
-/* Only for the one group that all is waited for in: with several, passes are what comes to each. */
-bool nic_group_linger(const struct nic *nic, uint32_t cpu, uint32_t looks)
+/* Only in one group, while the NIC does nothing else: otherwise passes are what comes to all. */
+bool nic_group_linger(struct nic *nic, uint32_t cpu, uint32_t looks)
 {
-	const struct nic_groups *all = nic->groups;
+	struct nic_groups *all = nic->groups;
 
-	return nic->group_work && all->nbusy == 1 && nic->arch->meet->linger &&
-	       nic->arch->meet->linger(nic, &all->group[all->busy[0]], cpu, looks);
+	return nic->group_work && all->nbusy == 1 && !nic->npending && !nic->nshared && nic->arch->meet->linger &&
+	       nic->arch->meet->linger(&all->group[all->busy[0]], cpu, looks);
 }
 
 /* ---- commands ------------------------------------------------------------------------------------------------------------- */

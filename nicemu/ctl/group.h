@@ -27,7 +27,7 @@ struct nic_member {
 	bool left;            /* it takes nothing of the group any more, or is gone */
 	/* of a board */
 	const struct nic_board *board;
-	uint32_t cpu;         /* as on its board, when the last barrier was over */
+	uint32_t cpu;         /* as on its board, when a barrier was over last; 0: unknown */
 	uint32_t bcasts;      /* broadcasts of it that were received, or are waited for */
 	uint32_t current;     /* of them, those that are over */
 	uint32_t parts, told; /* of them taken; and said so */
@@ -63,6 +63,7 @@ struct nic_group {
 	uint16_t lead;        /* place of the root of the last broadcast, if no barrier was since; NIC_PLACE_ANY */
 	uint16_t leader;      /* of the barrier under way: who leaves it first */
 	uint32_t led;         /* passes of it */
+	uint32_t lingered;    /* looked on for it in vain, so many times */
 	uint32_t seen;        /* members up to here have come to the barrier under way */
 	uint32_t bcasts, sent; /* started here; of them, those that are all on the board */
 	uint32_t put, read;   /* parts on the board; of them, those that all have read when that was looked at last */

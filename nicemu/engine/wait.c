@@ -518,6 +518,7 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 	nic->waiting.cpu = (uint32_t)sched_getcpu() + 1;
 	if (nic_group_linger(nic, nic->waiting.cpu, LINGER)) {
 		nic_count(nic, lingers, 1);
+		wait->last = now(); /* it was no gap */
 		return 1;
 	}
 	wait->rest = NIC_REST_YIELD;

@@ -69,7 +69,7 @@ struct nic_board_direct {
 struct nic_board {
 	_Alignas(4096) _Atomic uint32_t life; /* of the Group Table entry; odd: in use */
 	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
-	_Atomic uint32_t cpu; /* the processor that it was on then, + 1; 0: not said, which is so with a core of its own.  A hint */
+	_Atomic uint32_t cpu; /* the processor that it rested on last, + 1; 0: not said, which is so with a core of its own.  A hint */
 	struct nic_board_part part[NIC_BOARD_PLACES];
 	_Alignas(64) _Atomic uint32_t wants; /* with the first words of `taken`, which are looked at together */
 	_Atomic uint32_t claim; /* id of the second half's; 0: none */

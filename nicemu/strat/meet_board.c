@@ -16,7 +16,8 @@
 #include "nicemu/strat/meet_board.h"
 
 enum {
-	LED = 64, /* passes in which the others let the leader of a barrier go first; it may be computing */
+	LED = 64,    /* passes in which the others let the leader of a barrier go first; it may be computing */
+	LINGERS = 4, /* times that one looks on in vain for the end of a barrier: who is missing computes, or is not where it was */
 };
 
 /* ---- joining and leaving -------------------------------------------------------------------------------------------------- */
@@ -120,10 +121,12 @@ static bool is_over(const struct nic_group *g, uint32_t *from)
 	return *from == g->size;
 }
 
-/* For the next barrier: their lines have just been read. */
+/* For the next barrier, of those whose lines have just been read. */
 static nic_noinline void note_cpus(struct nic_group *g)
 {
-	for (uint32_t i = 0; i < g->size; i++)
+	bool led = !leads(g) && g->leader != NIC_PLACE_ANY;
+
+	for (uint32_t i = led ? g->leader : 0; i < (led ? g->leader + 1u : g->size); i++)
 		g->member[i].cpu = nic_load_relaxed(&g->member[i].board->cpu); /* a hint */
 }
 
@@ -153,7 +156,7 @@ static uint16_t next_leader(const struct nic_group *g)
 
 static void come(struct nic *nic, struct nic_group *g)
 {
-	g->seen = g->led = 0;
+	g->seen = g->led = g->lingered = 0;
 	g->leader = next_leader(g);
 	g->lead = NIC_PLACE_ANY;
 	nic_store_relaxed(&g->board->cpu, nic->waiting.cpu); /* a hint */
@@ -227,8 +230,8 @@ static bool needs(const struct nic_group *g, uint32_t cpu)
 {
 	uint32_t word = nic_board_word(g, NIC_BOARD_HERE);
 
-	if (!leads(g) && g->leader != NIC_PLACE_ANY)
-		return may_be_on(&g->member[g->leader], cpu);
+	if (!leads(g) && g->leader != NIC_PLACE_ANY && may_be_on(&g->member[g->leader], cpu))
+		return true;
 	for (uint32_t i = g->seen; i < g->size; i++)
 		if (i != g->place && may_be_on(&g->member[i], cpu) && !has_come(&g->member[i], word))
 			return true;
@@ -239,16 +242,20 @@ static bool needs(const struct nic_group *g, uint32_t cpu)
  * Where processes take turns, a switch to another one and back takes longer than the last word of a barrier, if that comes from
  * another processor: those on this one have come, and would only look, too.
  */
-static bool linger(const struct nic *nic, const struct nic_group *g, uint32_t cpu, uint32_t looks)
+static bool linger(struct nic_group *g, uint32_t cpu, uint32_t looks)
 {
 	uint32_t from = g->seen;
 
-	(void)nic;
-	if (!g->complete || g->broken || !g->waiting || needs(g, cpu))
+	if (!g->waiting || !g->complete || g->broken || g->sends || g->recvs)
+		return false;
+	if (is_over(g, &from))
+		return true;
+	if (g->lingered == LINGERS || needs(g, cpu))
 		return false;
 	while (looks--)
 		if (is_over(g, &from))
 			return true;
+	g->lingered++;
 	return false;
 }
 

@@ -571,7 +571,30 @@ static void *come_later(void *op)
 	return NULL;
 }
 
-/* Members 0 and 1 share a processor, 2 has another one. */
+static void all_over(const uint32_t *op)
+{
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+}
+
+/* Members 0 and 1 share a processor, 2 has another one; after a barrier all know that. */
+static void take_turns(void)
+{
+	uint32_t op[MANY];
+
+	on_cpus(1, 1, 2);
+	op[0] = come(0), op[2] = come(2);
+	CHECK(!linger(true)); /* nobody knows where 1 is */
+	op[1] = come(1);
+	all_over(op);
+}
+
+static void have_own_cores(void)
+{
+	on_cpus(0, 0, 0);
+	leave(MANY);
+}
+
 static void kept_for_the_last(void)
 {
 	uint32_t op[MANY];
@@ -579,13 +602,7 @@ static void kept_for_the_last(void)
 
 	join(30, MANY);
 	CHECK(!linger(true)); /* nothing is waited for */
-	on_cpus(1, 1, 2);
-	op[0] = come(0);
-	op[2] = come(2);
-	CHECK(!linger(true)); /* nobody has said yet where it is */
-	op[1] = come(1);
-	for (int i = 0; i < MANY; i++)
-		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+	take_turns();
 	op[0] = come(0);
 	CHECK(!linger(true)); /* 1 wants the core */
 	op[1] = come(1);
@@ -594,13 +611,36 @@ static void kept_for_the_last(void)
 	CHECK(nic_group_linger(n[0], 1, UINT32_MAX));
 	pthread_join(thread, NULL);
 	CHECK_EQ(op[2], NIC_OP_OVER);
-	CHECK_EQ(over(0, op[0], NULL), NIC_OK);
-	CHECK_EQ(over(1, op[1], NULL), NIC_OK);
-	on_cpus(0, 0, 0);
-	leave(MANY);
+	all_over(op);
+	have_own_cores();
 }
 
-/* Behind a broadcast the root has to go on first. */
+/* Who is missing computes, or other things are waited for as well. */
+static void not_kept_in_vain(void)
+{
+	uint32_t op[MANY], cast;
+
+	join(33, MANY);
+	take_turns();
+	op[0] = come(0), op[1] = come(1);
+	n[0]->nshared++;
+	CHECK(!linger(true));
+	n[0]->nshared--;
+	cast = bcast(0, 1, 8);
+	CHECK(!linger(true));
+	CHECK_EQ(bcast(1, 1, 8), NIC_OP_OVER);
+	CHECK_EQ(over(0, cast, NULL), NIC_OK);
+	for (int i = 0; i < 4; i++)
+		CHECK(!linger(false));
+	CHECK(!linger(true));
+	op[2] = come(2);
+	CHECK(linger(true)); /* it is there: no waiting */
+	all_over(op);
+	CHECK_EQ(bcast(2, 1, 8), NIC_OP_OVER);
+	have_own_cores();
+}
+
+/* Behind a broadcast the root has to go on first, and before it all must have come. */
 static void kept_for_a_leader(void)
 {
 	uint32_t op[MANY];
@@ -608,27 +648,26 @@ static void kept_for_a_leader(void)
 	join(31, MANY);
 	for (int root = 1; root < MANY; root++) {
 		on_cpus(1, 1, 2);
-		op[0] = come(0), op[1] = come(1), op[2] = come(2);
 		for (int i = 0; i < MANY; i++)
-			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+			op[i] = come(i);
+		all_over(op);
 		bcast(root, root, 8);
 		for (int i = 0; i < MANY; i++)
 			if (i != root)
 				CHECK_EQ(bcast(i, root, 8), NIC_OP_OVER);
 		op[root] = come(root);
 		op[0] = come(0);
-		op[3 - root] = come(3 - root); /* all are there */
+		CHECK(root == 1 || !linger(true)); /* 1 wants the core */
+		op[3 - root] = come(3 - root);
 		CHECK(!linger(root == 1));
 		nic_poll(n[root]);
-		CHECK_EQ(linger(root == 1), root == 2);
-		for (int i = 0; i < MANY; i++)
-			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+		CHECK(linger(true));
+		all_over(op);
 	}
-	on_cpus(0, 0, 0);
-	leave(MANY);
+	have_own_cores();
 }
 
-/* As part of a wait: the core is offered to a member that wants it, and kept when all that is missing comes from elsewhere. */
+/* What a wait makes of it. */
 static void kept_while_waiting(void)
 {
 	struct nic_waiting before = n[0]->waiting;
@@ -642,27 +681,22 @@ static void kept_while_waiting(void)
 	nic_wait_plan(n[0], &wait, 0);
 	here = n[0]->waiting.cpu;
 	CHECK(here != 0);
-	on_cpus(here, here, here + 1);
-	for (int round = 0; round < 2; round++) {
-		op[0] = come(0);
-		nic_wait_plan(n[0], &wait, 0);
-		CHECK_EQ(wait.rest, NIC_REST_YIELD);
-		op[1] = come(1), op[2] = come(2);
-		if (round) { /* known by now */
-			wait = (struct nic_wait){ 0 };
-			nic_wait_plan(n[0], &wait, 0);
-			CHECK(wait.rest == NIC_REST_SPIN || n[0]->waiting.cpu != here); /* this process has been moved just now */
-			CHECK_EQ(count(0, NIC_C_lingers), wait.rest == NIC_REST_SPIN);
-		}
-		for (int i = 0; i < MANY; i++)
-			CHECK_EQ(over(i, op[i], NULL), NIC_OK);
-	}
+	op[0] = come(0);
+	CHECK_EQ(nic_load_relaxed(&board_of(0)->cpu), here);
+	wait = (struct nic_wait){ 0 };
+	nic_wait_plan(n[0], &wait, 0);
+	CHECK_EQ(wait.rest, NIC_REST_YIELD);
+	op[1] = come(1), op[2] = come(2);
+	wait = (struct nic_wait){ 0 };
+	nic_wait_plan(n[0], &wait, 0);
+	CHECK_EQ(wait.rest, NIC_REST_SPIN);
+	CHECK_EQ(count(0, NIC_C_lingers), 1);
+	all_over(op);
 	n[0]->waiting = before;
 	n[0]->waiting.cpu = here;
 	nic_wait_plan(n[0], &wait, 0);
 	CHECK_EQ(n[0]->waiting.cpu, 0);
-	on_cpus(0, 0, 0);
-	leave(MANY);
+	have_own_cores();
 }
 
 int main(void)
@@ -688,6 +722,7 @@ int main(void)
 	CASE(boards_do_not_starve);
 	CASE(no_sleep_over_news);
 	CASE(kept_for_the_last);
+	CASE(not_kept_in_vain);
 	CASE(kept_for_a_leader);
 	CASE(kept_while_waiting);
 	close_all();
