@@ -110,9 +110,10 @@ struct coll_qnix {
 	struct coll_qnix_module *busy;  /* modules with something waiting */
 	struct coll_qnix_request *others;
 	opal_free_list_t free;   /* requests */
-	opal_mutex_t poll_lock;  /* of the next two; taken inside the other */
-	int requests;            /* not complete */
-	bool polled;             /* opal_progress calls coll_qnix_progress */
+	opal_mutex_t poll_lock;  /* of the next three; taken inside the other */
+	atomic_int requests;     /* not complete */
+	int passes;              /* of opal_progress without one */
+	bool polled;             /* opal_progress comes by */
 };
 extern struct coll_qnix coll_qnix;
 extern mca_coll_base_component_t mca_coll_qnix_component;
@@ -141,6 +142,7 @@ enum { COLL_QNIX_HAND_ON = 1 };
 /* request.c */
 struct coll_qnix_request *coll_qnix_request_new(struct coll_qnix_module *m);
 void coll_qnix_complete(struct coll_qnix_request *r);
+void coll_qnix_poll_no_more(void); /* opal_progress does not come by, whatever is under way */
 void coll_qnix_hand_on(struct coll_qnix_request *r);
 int coll_qnix_look_at_others(void);
 bool coll_qnix_request_fits(void); /* Open MPI's members into ours */

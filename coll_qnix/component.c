@@ -75,6 +75,7 @@ static int component_close(void)
 	if (coll_qnix.cmpi)
 		cmpi_unshare(coll_qnix.cmpi, &coll_qnix);
 	coll_qnix.cmpi = NULL;
+	coll_qnix_poll_no_more();
 	if (!coll_qnix.requests) /* of those that are not complete at the end of an erroneous program the NIC's end still speaks */
 		OBJ_DESTRUCT(&coll_qnix.free);
 	OBJ_DESTRUCT(&coll_qnix.poll_lock);

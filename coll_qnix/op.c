@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operations: those of a communicator start in the order of the calls, as soon as it has its group and the NIC has places; one
- * ends when C-MPI says so.  A call that waits makes progress itself; while others are under way, opal_progress calls
- * coll_qnix_progress.
+ * ends when C-MPI says so.  A call that waits makes progress itself; while requests are under way, opal_progress calls
+ * coll_qnix_progress (request.c).
  *
  * The lock is held while something is started, not while C-MPI makes progress; an end takes no lock, since it may come
  * inside a start.

@@ -7,6 +7,8 @@
 
 #include "opal/runtime/opal_progress.h"
 
+enum { PASSES = 1000 /* without a request until opal_progress comes by no more */ };
+
 static int request_free(ompi_request_t **request)
 {
 	struct coll_qnix_request *r = (struct coll_qnix_request *)*request;
@@ -46,20 +48,56 @@ bool coll_qnix_request_fits(void)
 	return coll_qnix_request_t_class.cls_parent->cls_sizeof <= offsetof(coll_qnix_request_t, op);
 }
 
-/* While a request is not complete, opal_progress comes by. */
-static void poll_while_needed(int change)
+/* ---- polling ------------------------------------------------------------------------------------------------------------------- */
+
+static int requests_progress(void);
+
+/* Under the lock of polling. */
+static void poll(bool wanted)
+{
+	if (coll_qnix.polled == wanted)
+		return;
+	coll_qnix.polled = wanted;
+	if (wanted)
+		opal_progress_register(requests_progress);
+	else
+		opal_progress_unregister(requests_progress);
+}
+
+/*
+ * While a request is not complete, opal_progress comes by, and for some passes longer: to begin and to end that takes longer than a
+ * call that starts a collective has.
+ */
+static int requests_progress(void)
+{
+	if (OPAL_LIKELY(atomic_load_explicit(&coll_qnix.requests, memory_order_relaxed) > 0)) /* relaxed: a number */
+		return coll_qnix_progress();
+	OPAL_THREAD_LOCK(&coll_qnix.poll_lock);
+	if (++coll_qnix.passes > PASSES && !coll_qnix.requests)
+		poll(false);
+	OPAL_THREAD_UNLOCK(&coll_qnix.poll_lock);
+	return 0;
+}
+
+static void poll_for(int change)
 {
 	OPAL_THREAD_LOCK(&coll_qnix.poll_lock);
-	coll_qnix.requests += change;
-	if ((coll_qnix.requests > 0) != coll_qnix.polled) {
-		coll_qnix.polled = !coll_qnix.polled;
-		if (coll_qnix.polled)
-			opal_progress_register(coll_qnix_progress);
-		else
-			opal_progress_unregister(coll_qnix_progress);
-	}
+	/* Relaxed: a number. */
+	atomic_store_explicit(&coll_qnix.requests, atomic_load_explicit(&coll_qnix.requests, memory_order_relaxed) + change, memory_order_relaxed);
+	coll_qnix.passes = 0;
+	if (change > 0)
+		poll(true);
 	OPAL_THREAD_UNLOCK(&coll_qnix.poll_lock);
 }
+
+void coll_qnix_poll_no_more(void)
+{
+	OPAL_THREAD_LOCK(&coll_qnix.poll_lock);
+	poll(false);
+	OPAL_THREAD_UNLOCK(&coll_qnix.poll_lock);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------------------ */
 
 struct coll_qnix_request *coll_qnix_request_new(struct coll_qnix_module *m)
 {
@@ -76,7 +114,7 @@ struct coll_qnix_request *coll_qnix_request_new(struct coll_qnix_module *m)
 	r->other = NULL;
 	r->chain = NULL;
 	OBJ_RETAIN(m); /* the communicator may be freed before it is complete */
-	poll_while_needed(1);
+	poll_for(1);
 	return r;
 }
 
@@ -84,7 +122,7 @@ void coll_qnix_complete(struct coll_qnix_request *r)
 {
 	struct coll_qnix_module *m = r->op.module;
 
-	poll_while_needed(-1);
+	poll_for(-1);
 	r->super.req_status.MPI_ERROR = r->op.err == OMPI_SUCCESS || r->op.err == MPI_ERR_TRUNCATE ? r->op.err : MPI_ERR_OTHER;
 	ompi_request_complete(&r->super, true);
 	OBJ_RELEASE(m);
