@@ -662,7 +662,12 @@ static void kept_for_a_leader(void)
 		CHECK(!linger(root == 1));
 		nic_poll(n[root]);
 		CHECK(linger(true));
+		nic_store_relaxed(&board_of(3 - root)->cpu, 5);
+		nic_store_relaxed(&board_of(root)->cpu, 6);
 		all_over(op);
+		/* Who follows has read the leader's line, and reads no other. */
+		CHECK_EQ(n[0]->groups->group[group[0]].member[root].cpu, 6);
+		CHECK_EQ(n[0]->groups->group[group[0]].member[3 - root].cpu, root == 1 ? 2 : 1);
 	}
 	have_own_cores();
 }
@@ -691,6 +696,7 @@ static void kept_while_waiting(void)
 	nic_wait_plan(n[0], &wait, 0);
 	CHECK_EQ(wait.rest, NIC_REST_SPIN);
 	CHECK_EQ(count(0, NIC_C_lingers), 1);
+	CHECK(wait.last > wait.began); /* the program has done nothing since */
 	all_over(op);
 	n[0]->waiting = before;
 	n[0]->waiting.cpu = here;
