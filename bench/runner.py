@@ -120,6 +120,7 @@ class Progress:
         sys.stderr.flush()
 
     def say(self, text):
+        sys.stdout.flush()  # where both go to one file, a table printed before stays whole
         sys.stderr.write(f"\r\033[K{text}\n" if self.live else text + "\n")
         sys.stderr.flush()
 
