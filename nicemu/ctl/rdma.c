@@ -142,7 +142,7 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return ALONE;
 	if (packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link))
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) && !in_doubt(&link->half))
 		return HALVES;
 	return ALONE;
 }

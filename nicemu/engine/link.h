@@ -107,7 +107,7 @@ struct nic_link {
 	uint32_t put_max, put_busy;       /* the same of writes in packets, alone and one of many; NIC_PUT_MAX at most */
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */
-	struct nic_doubt put, get;        /* of writes in packets, and of short reads */
+	struct nic_doubt put, get, half;  /* of writes in packets, and of short reads */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];

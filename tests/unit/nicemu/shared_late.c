@@ -130,12 +130,45 @@ static void late_half(void)
 	for (int i = 0; i < BIG; i += 512)
 		CHECK_EQ(p.a.mem[i], 0x55);
 	CHECK_EQ(counter(p.b.nic, "bytes_helped"), 0);
-	for (int i = 0; i < LATE; i++) { /* who has looked since is asked again: in vain it costs little */
+	for (int i = 0; i < LATE; i++) { /* who asks for nothing itself, and has looked since, is asked again */
 		CHECK(good(post(2, NIC_CTL_RDMA_READ, 0, 0, BIG)));
 		nic_poll(p.b.nic);
 	}
 	CHECK_EQ(counter(p.a.nic, "shared"), 1 + LATE);
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1 + LATE);
+	pair_close(&p);
+}
+
+/* In an exchange, where b asks as well, both are at their own: b is asked more and more seldom, and again when it has been in time. */
+static void late_half_of_an_exchange(void)
+{
+	enum { LATE = 200 };
+	uint64_t asked;
+
+	BEGIN(0, 8192);
+	ab()->impatient = true;
+	ab()->mutual = LATE;
+	pattern(p.b.mem, BIG, 3);
+	for (int i = 0; i < LATE; i++) {
+		CHECK(good(post(0, NIC_CTL_RDMA_READ, 0, 0, BIG)));
+		nic_poll(p.b.nic);
+	}
+	CHECK(is_pattern(p.a.mem, BIG, 3));
+	asked = counter(p.a.nic, "shared");
+	CHECK(asked > 5 && asked < 20);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	CHECK_EQ(counter(p.b.nic, "bytes_helped"), 0);
+	ab()->impatient = false;
+	for (int in_time = 0, left = LATE; in_time < 10 && CHECK(left-- > 0);) {
+		struct nic_desc *d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+
+		in_time = done(d) ? 0 : in_time + 1;
+		pair_poll(&p);
+		CHECK(good(d));
+	}
+	CHECK_EQ(counter(p.b.nic, "bytes_helped"), counter(p.a.nic, "bytes_peer_half"));
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
+	CHECK(ab()->half.depth < 32);
 	pair_close(&p);
 }
 
@@ -602,6 +635,7 @@ int main(void)
 	CASE(doubted_write);
 	CASE(doubted_read);
 	CASE(late_half);
+	CASE(late_half_of_an_exchange);
 	CASE(half_behind_a_begun_one);
 	CASE(begun_half);
 	CASE(late_half_behind_another);
