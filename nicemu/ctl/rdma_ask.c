@@ -185,8 +185,6 @@ static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_as
 		return false;
 	link->absent = true;
 	link->absent_seen = seen_before;
-	if (link->mutual)
-		was_late(&link->half);
 	nic_count(nic, shared_taken_back, 1);
 	return true;
 }
@@ -205,10 +203,18 @@ static bool at_work(const struct nic_link *link, const struct nic_ask *a)
 	return false;
 }
 
-/* This NIC's half is copied and the peer's is not begun: is the peer left out of it? */
-static bool is_late(const struct nic_link *link, const struct nic_ask *a, uint64_t word)
+/* This NIC's half is copied.  Is the peer late with its own, as the claim says?  Remembers it. */
+static bool is_late(struct nic_link *link, const struct nic_ask *a, uint64_t word)
 {
-	return a->op == NIC_OP_READ_HALF && link->impatient && !(word & NIC_CLAIM_PARTS) && !at_work(link, a);
+	if (nic_likely(word & NIC_CLAIM_PARTS)) {
+		was_in_time(&link->half);
+		return false;
+	}
+	if (!link->impatient || at_work(link, a))
+		return false;
+	if (link->mutual)
+		was_late(&link->half);
+	return true;
 }
 
 nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at)
@@ -230,7 +236,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 	}
 	nic_count(nic, bytes_own_half, from);
 	word = nic_claim_look(asked(link, a->id));
-	if (nic_unlikely(is_late(link, a, word)) && take_half_back(nic, link, a)) {
+	if (nic_unlikely(is_late(link, a, word)) && a->op == NIC_OP_READ_HALF && take_half_back(nic, link, a)) {
 		error = nic_rdma_move(nic, ctx, link, w, from, w->total - from);
 		over(nic, link, a);
 		e->flags &= ~NIC_TXE_ASKED;
@@ -242,7 +248,6 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 	if (!(word & NIC_CLAIM_DONE))
 		return STEP_WAIT;
 	nic_count(nic, bytes_peer_half, w->total - from);
-	was_in_time(&link->half);
 	over(nic, link, a);
 	e->flags &= ~NIC_TXE_ASKED;
 	e->done = w->total;
@@ -517,7 +522,6 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 			return 1;
 		}
 		nic_count(nic, bytes_peer_half, desc->length - a->from);
-		was_in_time(&link->half);
 		finish(nic, link, a, 0);
 		return 1;
 	}

@@ -139,38 +139,57 @@ static void late_half(void)
 	pair_close(&p);
 }
 
-/* In an exchange, where b asks as well, both are at their own: b is asked more and more seldom, and again when it has been in time. */
-static void late_half_of_an_exchange(void)
+static _Atomic bool b_is_there;
+
+/* b, in time: its NIC is looked at all the while. */
+static void *look(void *nic)
 {
-	enum { LATE = 200 };
+	while (atomic_load(&b_is_there))
+		nic_poll(nic);
+	return NULL;
+}
+
+/* In an exchange, where b asks as well, both are at their own: b is asked more and more seldom, and again when it has been in time. */
+static void exchange(uint16_t op)
+{
+	enum { LATE = 200, DEEP = 63 };
+	struct end *from = op == NIC_CTL_RDMA_WRITE ? &p.a : &p.b, *to = op == NIC_CTL_RDMA_WRITE ? &p.b : &p.a;
+	pthread_t thread;
 	uint64_t asked;
 
 	BEGIN(0, 8192);
 	ab()->impatient = true;
 	ab()->mutual = LATE;
-	pattern(p.b.mem, BIG, 3);
+	pattern(from->mem, BIG, 3);
 	for (int i = 0; i < LATE; i++) {
-		CHECK(good(post(0, NIC_CTL_RDMA_READ, 0, 0, BIG)));
-		nic_poll(p.b.nic);
-	}
-	CHECK(is_pattern(p.a.mem, BIG, 3));
-	asked = counter(p.a.nic, "shared");
-	CHECK(asked > 5 && asked < 20);
-	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
-	CHECK_EQ(counter(p.b.nic, "bytes_helped"), 0);
-	ab()->impatient = false;
-	for (int in_time = 0, left = LATE; in_time < 10 && CHECK(left-- > 0);) {
-		struct nic_desc *d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+		struct nic_desc *d = post(0, op, 0, 0, BIG);
 
-		in_time = done(d) ? 0 : in_time + 1;
 		pair_poll(&p);
 		CHECK(good(d));
 	}
-	CHECK_EQ(counter(p.b.nic, "bytes_helped"), counter(p.a.nic, "bytes_peer_half"));
-	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
-	CHECK(ab()->half.depth < 32);
+	CHECK(is_pattern(to->mem, BIG, 3));
+	asked = counter(p.a.nic, "shared");
+	CHECK(asked > 5 && asked < 20);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), op == NIC_CTL_RDMA_WRITE ? 0 : asked);
+	CHECK_EQ(ab()->half.depth, DEEP);
+
+	atomic_store(&b_is_there, true);
+	pthread_create(&thread, NULL, look, p.b.nic);
+	for (double until = kin_now() + KIN_SECONDS; ab()->half.depth > DEEP / 2 && kin_now() < until;) {
+		struct nic_desc *d = post(0, op, 0, 0, BIG);
+
+		while (!done(d) && kin_now() < until)
+			nic_poll(p.a.nic);
+		CHECK(good(d));
+	}
+	atomic_store(&b_is_there, false);
+	pthread_join(thread, NULL);
+	CHECK(ab()->half.depth <= DEEP / 2);
 	pair_close(&p);
 }
+
+static void exchange_of_reads(void) { exchange(NIC_CTL_RDMA_READ); }
+static void exchange_of_writes(void) { exchange(NIC_CTL_RDMA_WRITE); }
 
 /* b's half is not begun, but b is at work on the one before it: it is waited for. */
 static void half_behind_a_begun_one(void)
@@ -635,7 +654,8 @@ int main(void)
 	CASE(doubted_write);
 	CASE(doubted_read);
 	CASE(late_half);
-	CASE(late_half_of_an_exchange);
+	CASE(exchange_of_reads);
+	CASE(exchange_of_writes);
 	CASE(half_behind_a_begun_one);
 	CASE(begun_half);
 	CASE(late_half_behind_another);
