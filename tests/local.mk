@@ -169,6 +169,7 @@ tests_mpi_flood_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_flood_LDADD = $(MPI_LIBS)
 tests_mpi_groups_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_groups_LDADD = $(MPI_LIBS)
+tests_mpi_groups_LDFLAGS = -rdynamic
 tests_mpi_halo_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_halo_LDADD = $(MPI_LIBS)
 tests_mpi_idle_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
