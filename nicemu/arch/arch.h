@@ -86,6 +86,8 @@ struct nic_meet {
 	bool (*moves)(const struct nic *nic, const struct nic_group *g); /* would run find something to do? */
 	/* Looks on for `looks` looks, if nobody on that processor (+ 1) is waited for; would run find something then?  NULL: no. */
 	bool (*linger)(struct nic_group *g, uint32_t cpu, uint32_t looks);
+	/* Needs the barrier under way nothing more of that member?  NULL: `lost` sees to it. */
+	bool (*came)(const struct nic_group *g, uint32_t place);
 	bool (*owes)(const struct nic *nic, const struct nic_group *g);  /* a member has yet to read something of this one */
 	void (*lost)(struct nic *nic, struct nic_group *g);   /* a member is gone, and with it the group */
 	void (*left)(struct nic *nic, struct nic_group *g, uint32_t place); /* that member has left, after what it did before */

@@ -209,6 +209,8 @@ static void join_look(struct nic *nic, struct nic_group *g)
 		joined(nic, g, QNIX_DONE);
 }
 
+static void broken(struct nic *nic, struct nic_group *g);
+
 void nic_group_barrier_over(struct nic *nic, struct nic_group *g, uint32_t state)
 {
 	if (!g->waiting)
@@ -217,6 +219,8 @@ void nic_group_barrier_over(struct nic *nic, struct nic_group *g, uint32_t state
 	nic_trace(nic, BARRIER_DONE, g->name, g->barrier_context);
 	nic_count(nic, barriers, state == QNIX_DONE);
 	nic_doorbell(nic, false, g->barrier_context, g->barrier_doorbell, state, state == QNIX_DONE ? 0 : nic_group_why(g));
+	if (g->breaks && !g->broken)
+		broken(nic, g);
 }
 
 static void broken(struct nic *nic, struct nic_group *g)
@@ -244,7 +248,7 @@ bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, 
 	struct qnix_group_msg msg = { .group = g->name, .size = g->size, .pid = nic_qnix_pid(nic, nic->me), .place = number,
 		.table = m->table, .life = m->life };
 
-	return place == g->place || !m->known || m->slot == nic->me || tell(nic, m->slot, code, &msg);
+	return place == g->place || !m->known || m->left || m->slot == nic->me || tell(nic, m->slot, code, &msg);
 }
 
 /*
@@ -651,18 +655,22 @@ uint32_t nic_group_place(const struct nic_group *g, uint32_t slot)
 static void group_message(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_group_msg *msg)
 {
 	struct nic_group *g = addressed(nic, msg->table, msg->life);
+	uint32_t place;
 
 	if (!g) {
 		nic_count(nic, stale_packets, 1);
 		return;
 	}
+	place = nic_group_place(g, node);
+	if (place == g->size)
+		return;
 	if (code == QNIX_SYS_BARRIER) {
-		nic_group_barrier_in(nic, g, msg->place);
+		nic_group_barrier_in(nic, g, place, msg->place);
 		return;
 	}
-	if (nic_group_place(g, node) == g->size || g->member[nic_group_place(g, node)].acked)
+	if (g->member[place].acked)
 		return;
-	g->member[nic_group_place(g, node)].acked = true;
+	g->member[place].acked = true;
 	g->acks++;
 	nic_trace(nic, GROUP_ACK, g->name, g->acks);
 	join_look(nic, g);
@@ -717,7 +725,10 @@ static void lose(struct nic *nic, struct nic_group *g, uint32_t slot, uint32_t p
 		if (nic->arch->meet->lost && g->ready && !g->broken)
 			nic->arch->meet->lost(nic, g);
 		g->member[place].left = true;
-		broken(nic, g);
+		if (g->waiting && nic->arch->meet->came && nic->arch->meet->came(g, place))
+			g->breaks = true; /* who has seen the end of a barrier may go before others have */
+		else
+			broken(nic, g);
 	} else if (--g->count == 0) {
 		g->life++;
 	}

@@ -25,6 +25,7 @@ struct nic_member {
 	uint16_t table, life; /* its NIC's entry for the group */
 	bool known, acked;
 	bool left;            /* it takes nothing of the group any more, or is gone */
+	uint16_t came;        /* number of the last barrier that it said it came to */
 	/* of a board */
 	const struct nic_board *board;
 	uint32_t cpu;         /* as on its board, when a barrier was over last; 0: unknown */
@@ -44,6 +45,7 @@ struct nic_group {
 	bool ready;           /* its join is over */
 	bool complete;        /* and all have joined */
 	bool broken;          /* a member has died */
+	bool breaks;          /* one has, that had come to the barrier under way: behind that */
 	bool leaving;         /* left, but not all know, or have read what is on its board */
 	bool listed;          /* members were named by the process (their slots stand in `member`), not to be found */
 	bool deserted;        /* a member has left */
@@ -143,6 +145,6 @@ void nic_group_barrier_bell(struct nic *nic, uint32_t group, uint32_t context);
 bool nic_group_bcast_now(struct nic *nic, uint32_t group, uint32_t root, uint64_t bus, uint32_t len);
 
 /* meet_message.c: a Barrier message; number: of the sender's barrier */
-void nic_group_barrier_in(struct nic *nic, struct nic_group *g, uint32_t number);
+void nic_group_barrier_in(struct nic *nic, struct nic_group *g, uint32_t place, uint16_t number);
 
 #endif

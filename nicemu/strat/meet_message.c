@@ -42,8 +42,9 @@ static void barrier(struct nic *nic, struct nic_group *g)
 	look(nic, g);
 }
 
-void nic_group_barrier_in(struct nic *nic, struct nic_group *g, uint32_t number)
+void nic_group_barrier_in(struct nic *nic, struct nic_group *g, uint32_t place, uint16_t number)
 {
+	g->member[place].came = number;
 	g->arrived[number & 1]++;
 	nic_trace(nic, BARRIER_IN, g->name, g->arrived[number & 1]);
 	look(nic, g);
@@ -64,6 +65,11 @@ static bool moves(const struct nic *nic, const struct nic_group *g)
 	return busy(g);
 }
 
+static bool came(const struct nic_group *g, uint32_t place)
+{
+	return g->member[place].came == (uint16_t)g->barriers;
+}
+
 static bool owes(const struct nic *nic, const struct nic_group *g)
 {
 	(void)nic;
@@ -71,4 +77,4 @@ static bool owes(const struct nic *nic, const struct nic_group *g)
 	return false;
 }
 
-const struct nic_meet nic_meet_message = { .name = "message", .barrier = barrier, .run = run, .busy = busy, .moves = moves, .owes = owes };
+const struct nic_meet nic_meet_message = { .name = "message", .barrier = barrier, .run = run, .busy = busy, .moves = moves, .came = came, .owes = owes };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nicemu/ctl/group.h"
 #include "nicemu/nic.h"
 #include "tests/check.h"
 #include "tests/unit/nicemu/found.h"
@@ -320,6 +321,33 @@ static void a_member_goes(void)
 	}
 }
 
+/* The last one has seen the end of a barrier, and goes before the first one has: for that one, too, it ends well; then it is the end. */
+static void gone_behind_a_barrier(void)
+{
+	uint32_t op[3], who;
+
+	CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
+	CHECK_EQ(nic_barrier(n[2], group[2], &op[2]), NIC_OK);
+	for (int k = 0; k < 20; k++) { /* these two have each other's word */
+		nic_poll(n[0]);
+		nic_poll(n[2]);
+	}
+	CHECK_EQ(nic_barrier(n[1], group[1], &op[1]), NIC_OK);
+	for (int k = 0; k < 20; k++) { /* and these two that of all */
+		nic_poll(n[1]);
+		nic_poll(n[2]);
+	}
+	CHECK_EQ(nic_op_test(n[2], op[2], &who), NIC_OK);
+	nic_group_lost(n[0], slot[2]);
+	nic_close(n[2]);
+	n[2] = NULL;
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(over(i, op[i], &who), NIC_OK);
+	CHECK_EQ(nic_barrier(n[0], group[0], &op[0]), NIC_OK);
+	CHECK_EQ(over(0, op[0], &who), NIC_STATE);
+	CHECK_EQ(who, NIC_WHY_DIED + slot[2]);
+}
+
 /* A member that has died before anybody had a link with it: who joins is told; who comes later can use the name. */
 static void join_with_the_dead(void)
 {
@@ -579,6 +607,10 @@ int main(void)
 		open_all(3, archs[i]);
 		join(1, 0, count, group);
 		CASE(running_ahead);
+		close_all();
+		open_all(3, archs[i]);
+		join(2, 0, count, group);
+		CASE(gone_behind_a_barrier);
 		close_all();
 		open_all(3, archs[i]);
 		CASE(join_with_the_dead);
