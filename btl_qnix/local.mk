@@ -56,7 +56,8 @@ all-local: $(COMPONENT_FILES)
 $(COMPONENT_NAMES:%=components/%): | btl_qnix/mca_btl_qnix.la
 	$(AM_V_GEN)$(MKDIR_P) components && ln -sf ../btl_qnix/$(objdir)/mca_btl_qnix.so $@
 
-install-exec-hook:
+# Behind the data, which the component counts as.
+install-data-hook:
 	cd '$(DESTDIR)$(componentdir)' && for name in $(MTL_NAMES) $(COLL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
 
 uninstall-hook:

@@ -3,7 +3,7 @@
  * The smallest program over the QNIX user library: every process of an application sends a greeting to the next one, and all
  * meet at a barrier.
  *
- *      cc qnix_hello.c -lqnix -o qnix_hello
+ *      cc qnix_hello.c $(pkg-config --cflags --libs qnix) -o qnix_hello
  *      for i in 0 1 2; do ./qnix_hello $i 3 & done; wait
  */
 #include <stdio.h>

@@ -20,4 +20,6 @@ qx_libqnix_la_LDFLAGS = $(AM_LDFLAGS) $(WHOLE_LDFLAGS) -version-info 1:0:0 \
 	-Wl,--version-script=$(top_srcdir)/qx/libqnix.map
 qx_libqnix_la_DEPENDENCIES = $(qx_libqnix_la_LIBADD) qx/libqnix.map
 
+pkgconfig_DATA += qx/qnix.pc
+
 EXTRA_DIST += qx/libqnix.map qx/README.md
