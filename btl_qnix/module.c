@@ -64,8 +64,7 @@ static int get_peer(struct mca_btl_base_endpoint_t *endpoint)
 	rc = cmpi_proc_get(btl_qnix.cmpi, blob, len, endpoint, &endpoint->proc);
 	free(blob);
 	if (rc != CMPI_OK)
-		decline(endpoint->opal, rc == CMPI_UNREACHABLE ? "it is on another host, or has opened another card"
-		                                               : cmpi_err_text(rc));
+		decline(endpoint->opal, rc == CMPI_UNREACHABLE ? cmpi_last_error() : cmpi_err_text(rc));
 	return rc;
 }
 

@@ -25,13 +25,20 @@ static int read_counter(const mca_base_pvar_t *pvar, void *value, void *object)
 	return OPAL_SUCCESS;
 }
 
+/* What goes down as well as up. */
+static bool is_level(const char *name)
+{
+	return !strcmp(name, "regions") || !strcmp(name, "buffers_taken") || !strcmp(name, "heap_granules");
+}
+
 void qnix_pvar_register(enum qnix_component who, const mca_base_component_t *component, struct cmpi *const *cmpi)
 {
 	const char *name, *help;
 
 	nic[who] = cmpi;
 	for (uint32_t i = 0; cmpi_counter_at(*cmpi, i, &name, &help); i++)
-		mca_base_component_pvar_register(component, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
+		mca_base_component_pvar_register(component, name, help, OPAL_INFO_LVL_4,
+		                                 is_level(name) ? MCA_BASE_PVAR_CLASS_LEVEL : MCA_BASE_PVAR_CLASS_COUNTER,
 		                                 MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
 		                                 MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, read_counter,
 		                                 NULL, NULL, (void *)((uintptr_t)who * INDICES + i));

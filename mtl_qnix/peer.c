@@ -36,7 +36,7 @@ static int get(struct ompi_proc_t *ompi, struct cmpi_proc **out)
 	rc = cmpi_proc_get(mtl_qnix.cmpi, blob, len, NULL, out);
 	free(blob);
 	if (rc != CMPI_OK)
-		decline(ompi, rc == CMPI_UNREACHABLE ? "it is on another host, or has opened another card" : cmpi_err_text(rc));
+		decline(ompi, rc == CMPI_UNREACHABLE ? cmpi_last_error() : cmpi_err_text(rc));
 	return rc;
 }
 

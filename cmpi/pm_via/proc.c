@@ -52,12 +52,13 @@ static int parse(struct cmpi *c, const uint8_t *blob, size_t len, struct via_add
 	memcpy(out, blob, sizeof(*out));
 	if (out->host_len > sizeof(out->host))
 		return CMPI_PARAMETER;
-	if (out->card != c->address.card)
+	if (out->card != c->address.card) {
+		via_set_error("it is on another host, or has opened another card");
 		return CMPI_UNREACHABLE;
+	}
 	if (out->version == VIA_ADDRESS_VERSION && out->params == c->address.params)
 		return CMPI_OK;
-	via_set_error("rank %u (pid %u) has another version of C-MPI or other values of its credit parameters", out->rank,
-	              out->pid);
+	via_set_error("it has another version of C-MPI, or other values of its credit parameters");
 	return CMPI_UNREACHABLE;
 }
 
