@@ -95,6 +95,8 @@ int nic_open(const struct nic_open_args *args, struct nic **out)
 		nic_close(nic);
 		return err;
 	}
+	nic_log(NIC_LOG_INFO, "slot %u of device \"%s\": arch %s, engine %s, cross-memory attach %s", nic->me, device, nic->arch->name,
+	        nic->engine->name, nic->cma ? "allowed" : "off");
 	*out = nic;
 	return NIC_OK;
 }

@@ -9,6 +9,7 @@
  * what lay unread on the links to it.  Only what its consumer held is gone until the card is.
  */
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/util/log.h"
 
 /* ---- the pool; all under the card lock --------------------------------------------------------------------------- */
 
@@ -87,6 +88,9 @@ static nic_noinline void refill(struct nic *nic)
 		return;
 	n = pool_get(&nic->map->pool, batch, NIC_BUFFER_BATCH);
 	if (!backed(nic, batch, n)) {
+		if (!nic->told_full)
+			nic_log(NIC_LOG_WARN, "%s; messages wait until there is room", nic_last_error());
+		nic->told_full = true;
 		while (n)
 			pool_put(&nic->map->pool, batch[--n]);
 	}

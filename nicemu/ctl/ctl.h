@@ -46,6 +46,7 @@ struct nic {
 	uint32_t watched;             /* active link looked after last */
 	uint32_t balance_limit;       /* surplus of buffers that starts a return */
 	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */
+	bool told_full;               /* that the card's file system has no room */
 	int64_t buffer_kept;          /* by boards, for as long as they are theirs: not for messages, and not of what the parameter bounds */
 	struct nic_link *link[NIC_MAX_SLOTS];   /* by peer slot; NULL: none */
 	struct nic_link *active[NIC_MAX_SLOTS]; /* of many, the first NIC_PASS_RECENT are those that brought something last */

@@ -21,6 +21,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,24 +34,48 @@ struct nic_card *nic_card_list;
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
+static int unlinked_file(const char *dir)
+{
+	char path[64];
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "%s/qnix-XXXXXX", dir);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+static bool has_room(int fd)
+{
+	enum { LEAST = 4 << 20 }; /* bytes: what some ranks take before they send much */
+	struct statvfs fs;
+
+	return fstatvfs(fd, &fs) < 0 || fs.f_bavail >= LEAST / (fs.f_frsize ? fs.f_frsize : 1);
+}
+
+/* In the first folder that has room for it, or else in the first where a file may be. */
 static int file_memory(void)
 {
 	static const char *const dirs[] = { "/dev/shm", "/tmp", "." };
+	int first = -1;
 
 	for (int i = 0; i < 3; i++) {
-		char path[64];
-		int fd = open(dirs[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+		int fd = unlinked_file(dirs[i]);
 
-		if (fd >= 0)
-			return fd;
-		snprintf(path, sizeof(path), "%s/qnix-XXXXXX", dirs[i]);
-		fd = mkostemp(path, O_CLOEXEC);
-		if (fd >= 0) {
-			unlink(path);
+		if (fd >= 0 && has_room(fd)) {
+			if (first >= 0)
+				close(first);
 			return fd;
 		}
+		if (first < 0)
+			first = fd;
+		else if (fd >= 0)
+			close(fd);
 	}
-	return -1;
+	return first;
 }
 
 static bool size_allowed(uint64_t size)

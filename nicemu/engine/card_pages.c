@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -197,14 +198,20 @@ void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_
 
 bool nic_card_reserve(struct nic_card *card, const void *p, size_t len)
 {
+	char link[32], path[256];
+	ssize_t n;
 	int err;
 
 	if (!card->file)
 		return true; /* a memfd has no quota of its own */
 	err = posix_fallocate(card->fd, (const char *)p - (const char *)card->map, len);
-	if (err)
-		nic_fail(NIC_RESOURCE, "the file system that holds the card is full (%zu bytes wanted): %s", len, strerror(err));
-	return err == 0;
+	if (!err)
+		return true;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", card->fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	nic_fail(NIC_RESOURCE, "the file system that holds the card, %s, is full (%zu bytes wanted): %s", path, len, strerror(err));
+	return false;
 }
 
 void nic_card_discard(struct nic_card *card, void *p, size_t len)
