@@ -4,6 +4,7 @@
  * Not thread-safe against nic_param_set, which belongs before the first open.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -103,6 +104,7 @@ static bool valid(const struct nic_param *p, const char *value)
 	return true;
 }
 
+/* As index_of does, without regard to case: variables have capitals, the names here have none. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[64], la = strlen(a), lb = strlen(b);
@@ -116,7 +118,7 @@ static unsigned distance(const char *a, const char *b)
 
 		row[0] = i;
 		for (unsigned j = 1; j <= lb; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+			unsigned best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
 
 			diagonal = row[j];
 			if (row[j] + 1 < best)

@@ -224,6 +224,32 @@ static void parameters(void)
 	CHECK_EQ(nic_param_set("vipl_strict", "maybe", "test"), NIC_PARAMETER);
 }
 
+/* What setting a parameter says on standard error. */
+static const char *said(const char *name, const char *value)
+{
+	static char text[512];
+	FILE *to = tmpfile();
+	int before = dup(2);
+
+	text[0] = 0;
+	if (!CHECK(to && before >= 0 && dup2(fileno(to), 2) == 2))
+		return text;
+	nic_param_set(name, value, "test");
+	dup2(before, 2);
+	close(before);
+	rewind(to);
+	text[fread(text, 1, sizeof(text) - 1, to)] = 0;
+	fclose(to);
+	return text;
+}
+
+static void complaints(void)
+{
+	CHECK(strstr(said("cmaa", "off"), "did you mean \"cma\"?"));
+	CHECK(strstr(said("CMAA", "off"), "did you mean \"cma\"?")); /* as a variable has it */
+	CHECK(strstr(said("Rendezvouz", "rput"), "did you mean \"rendezvous\"?"));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "--same") == 0) {
@@ -238,5 +264,6 @@ int main(int argc, char **argv)
 	CASE(file_memory);
 	CASE(slots_run_out);
 	CASE(parameters);
+	CASE(complaints);
 	return check_done();
 }
