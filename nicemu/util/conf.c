@@ -215,6 +215,17 @@ static void read_file(const char *path)
 
 extern char **environ;
 
+/* QNIX_<name> is for the scripts in dev/ and tests/: their jobs inherit it. */
+static bool of_scripts(const char *name)
+{
+	static const char *const names[] = { "BUILD", "MPI4PY", "MPIRUN_ARGS", "SABOTAGE", "SABOTAGE_EVERY" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return strncmp(name, "DEV_", 4) == 0 || strncmp(name, "TEST_", 5) == 0;
+}
+
 static void read_environment(void)
 {
 	for (char **e = environ; e && *e; e++) {
@@ -229,7 +240,7 @@ static void read_environment(void)
 
 		if (i >= 0)
 			set(i, eq + 1, "environment");
-		else if (strncmp(name, "DEV_", 4) != 0 && strncmp(name, "TEST_", 5) != 0 && strcmp(name, "MPIRUN_ARGS") != 0 && strcmp(name, "BUILD") != 0)
+		else if (!of_scripts(name))
 			unknown(name, "environment");
 	}
 }
