@@ -155,11 +155,35 @@ static int index_of(const char *name)
 	return -1;
 }
 
+/* What fits, in the words of qnix.conf(5) and ompi_info: "one of auto, off". */
+static const char *fitting(const char *type, char *to, size_t size)
+{
+	static const char *const words[][2] = { { "int", "a whole number" },
+		                                { "size", "bytes, or with k, m, g" },
+		                                { "bool", "true or false" },
+		                                { "string", "text, not as long as that" } };
+	size_t at;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(type, words[i][0]) == 0)
+			return words[i][1];
+	at = (size_t)snprintf(to, size, "one of ");
+	for (type += strlen("enum:"); *type && at + 3 < size; type++) {
+		to[at++] = *type == '|' ? ',' : *type;
+		if (*type == '|')
+			to[at++] = ' ';
+	}
+	to[at] = 0;
+	return to;
+}
+
 static int set(int i, const char *value, const char *source)
 {
+	char fits[128];
+
 	if (!valid(&params[i], value)) {
 		fprintf(stderr, "qnix: %s: value \"%s\" does not fit %s (%s); keeping \"%s\"\n", source, value, params[i].name,
-		        params[i].type, params[i].value);
+		        fitting(params[i].type, fits, sizeof(fits)), params[i].value);
 		return NIC_PARAMETER;
 	}
 	snprintf(values[i], VALUE_MAX, "%s", value);

@@ -248,6 +248,9 @@ static void complaints(void)
 	CHECK(strstr(said("cmaa", "off"), "did you mean \"cma\"?"));
 	CHECK(strstr(said("CMAA", "off"), "did you mean \"cma\"?")); /* as a variable has it */
 	CHECK(strstr(said("Rendezvouz", "rput"), "did you mean \"rendezvous\"?"));
+	CHECK_STR(said("cma", "of"), "qnix: test: value \"of\" does not fit cma (one of auto, off); keeping \"auto\"\n");
+	CHECK(strstr(said("vipl_strict", "maybe"), "(true or false)"));
+	CHECK(strstr(said("eager_window", "2x"), "(bytes, or with k, m, g)"));
 }
 
 int main(int argc, char **argv)
