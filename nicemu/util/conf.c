@@ -206,34 +206,49 @@ static char *trim(char *s)
 	return s;
 }
 
-/* Lines `name = value`, comments from '#'. */
+static void read_line(char *line, const char *path)
+{
+	char *hash = strchr(line, '#'), *eq;
+
+	if (hash)
+		*hash = 0;
+	eq = strchr(line, '=');
+	if (!eq) {
+		if (*trim(line))
+			fprintf(stderr, "qnix: %s: not \"name = value\": %s\n", path, trim(line));
+		return;
+	}
+	*eq = 0;
+	char *name = trim(line);
+	int i = index_of(name);
+
+	if (i < 0)
+		unknown(name, path);
+	else
+		set(i, trim(eq + 1), path);
+}
+
+/* Lines `name = value`, comments from '#'.  A file that is not there says nothing; one that cannot be read was meant to. */
 static void read_file(const char *path)
 {
+	static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file in UTF-8 with it */
 	FILE *f = fopen(path, "re");
-	char line[512];
+	char *line = NULL;
+	size_t room = 0;
+	bool first = true;
 
-	if (!f)
+	if (!f) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			fprintf(stderr, "qnix: %s: cannot be read: %s\n", path, strerror(errno));
 		return;
-	while (fgets(line, sizeof(line), f)) {
-		char *hash = strchr(line, '#'), *eq;
-
-		if (hash)
-			*hash = 0;
-		eq = strchr(line, '=');
-		if (!eq) {
-			if (*trim(line))
-				fprintf(stderr, "qnix: %s: not \"name = value\": %s\n", path, trim(line));
-			continue;
-		}
-		*eq = 0;
-		char *name = trim(line);
-		int i = index_of(name);
-
-		if (i < 0)
-			unknown(name, path);
-		else
-			set(i, trim(eq + 1), path);
 	}
+	while (getline(&line, &room, f) >= 0) {
+		read_line(first && strncmp(line, mark, strlen(mark)) == 0 ? line + strlen(mark) : line, path);
+		first = false;
+	}
+	if (!feof(f)) /* a folder, for one, can be opened */
+		fprintf(stderr, "qnix: %s: cannot be read: %s\n", path, strerror(errno));
+	free(line);
 	fclose(f);
 }
 
