@@ -10,13 +10,18 @@
 
 #include "opal/mca/base/mca_base_var.h"
 
-/* "enum:a|b|c" -> "one of a, b, c" */
+/* "enum:a|b|c" -> "one of a, b, c"; "int:1..9" -> "int, from 1 to 9" */
 static void describe_type(const char *type, char *to, size_t size)
 {
 	size_t at;
 
 	if (strncmp(type, "enum:", 5) != 0) {
-		snprintf(to, size, "%s", strcmp(type, "size") == 0 ? "size in bytes, or with k, m, g" : type);
+		const char *dots = strstr(type, "..");
+		int len = (int)strcspn(type, ":");
+
+		at = snprintf(to, size, "%.*s%s", len, type, strncmp(type, "size", 4) == 0 ? " in bytes, or with k, m, g" : "");
+		if (dots)
+			snprintf(to + at, size - at, ", from %.*s to %s", (int)(dots - type - len - 1), type + len + 1, dots + 2);
 		return;
 	}
 	at = snprintf(to, size, "one of ");

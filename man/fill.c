@@ -70,7 +70,7 @@ static void sentence(const char *s)
 	puts(s[strlen(s) - 1] == '.' ? "" : ".");
 }
 
-/* "One of auto, off", "A whole number", … */
+/* "One of auto, off", "A whole number, from 16 to 32768", … */
 static void type(const char *t)
 {
 	static const char *const known[][2] = { { "int", "A whole number" },
@@ -78,9 +78,14 @@ static void type(const char *t)
 		                                { "bool", "True or false" },
 		                                { "string", "Text" } };
 
+	const char *dots = strstr(t, "..");
+	size_t len = strcspn(t, ":");
+
 	for (size_t i = 0; i < ROWS(known); i++)
-		if (strcmp(t, known[i][0]) == 0)
+		if (strncmp(t, known[i][0], len) == 0)
 			fputs(known[i][1], stdout);
+	if (dots)
+		printf(", from %.*s to %s", (int)(dots - t - len - 1), t + len + 1, dots + 2);
 	if (strncmp(t, "enum:", 5) != 0)
 		return;
 	fputs("One of ", stdout);
@@ -96,7 +101,7 @@ static void show_parameters(void)
 	for (size_t i = 0; i < ROWS(parameters); i++) {
 		const struct parameter *p = &parameters[i];
 
-		printf(".It Ic %s No = Ar %s\n", p->name, strncmp(p->type, "enum:", 5) == 0 ? "word" : p->type);
+		printf(".It Ic %s No = Ar %.*s\n", p->name, (int)strcspn(p->type, ":"), strncmp(p->type, "enum:", 5) == 0 ? "word" : p->type);
 		sentence(p->help);
 		type(p->type);
 		printf("; level %d; default\n.Ql ", p->level);

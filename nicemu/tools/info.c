@@ -88,10 +88,14 @@ static void text_type(const char *type)
 		each_word(type, text_word);
 		return;
 	}
-	fputs(strcmp(type, "bool") == 0 ? "true, false" :
-	      strcmp(type, "int") == 0  ? "a whole number" :
-	      strcmp(type, "size") == 0 ? "bytes, or with k, m, g" :
-	                                  "text", stdout);
+	const char *range = strchr(type, ':'), *dots = strstr(type, "..");
+
+	fputs(strcmp(type, "bool") == 0     ? "true, false" :
+	      strncmp(type, "int", 3) == 0  ? "a whole number" :
+	      strncmp(type, "size", 4) == 0 ? "bytes, or with k, m, g" :
+	                                      "text", stdout);
+	if (range && dots)
+		printf(", from %.*s to %s", (int)(dots - range - 1), range + 1, dots + 2);
 }
 
 static void show_text(const struct choice *c)

@@ -87,16 +87,34 @@ static bool in_enum(const char *list, const char *text)
 	return false;
 }
 
+/* "int:16..32768": in that range; "int": any. */
+static bool in_range(const char *type, bool suffix, int64_t v)
+{
+	const char *colon = strchr(type, ':'), *dots = strstr(type, "..");
+	char low[32];
+	int64_t least, most;
+
+	if (!colon || !dots)
+		return true;
+	snprintf(low, sizeof(low), "%.*s", (int)(dots - colon - 1), colon + 1);
+	return parse_int(low, suffix, &least) && parse_int(dots + 2, suffix, &most) && v >= least && v <= most;
+}
+
+static bool is_size(const char *type)
+{
+	return strncmp(type, "size", 4) == 0;
+}
+
 static bool valid(const struct nic_param *p, const char *value)
 {
 	int64_t v;
 
 	if (strlen(value) >= VALUE_MAX)
 		return false;
-	if (strcmp(p->type, "int") == 0)
-		return parse_int(value, false, &v);
-	if (strcmp(p->type, "size") == 0)
-		return parse_int(value, true, &v) && v >= 0;
+	if (strncmp(p->type, "int", 3) == 0)
+		return parse_int(value, false, &v) && in_range(p->type, false, v);
+	if (is_size(p->type))
+		return parse_int(value, true, &v) && v >= 0 && in_range(p->type, true, v);
 	if (strcmp(p->type, "bool") == 0)
 		return parse_bool(value, &v);
 	if (strncmp(p->type, "enum:", 5) == 0)
@@ -155,18 +173,23 @@ static int index_of(const char *name)
 	return -1;
 }
 
-/* What fits, in the words of qnix.conf(5) and ompi_info: "one of auto, off". */
+/* What fits, in the words of qnix.conf(5) and ompi_info: "one of auto, off", "a whole number, from 16 to 32768". */
 static const char *fitting(const char *type, char *to, size_t size)
 {
 	static const char *const words[][2] = { { "int", "a whole number" },
 		                                { "size", "bytes, or with k, m, g" },
 		                                { "bool", "true or false" },
 		                                { "string", "text, not as long as that" } };
-	size_t at;
+	const char *dots = strstr(type, "..");
+	size_t len = strcspn(type, ":"), at;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(type, words[i][0]) == 0)
-			return words[i][1];
+		if (strncmp(type, words[i][0], len) == 0) {
+			if (!dots)
+				return words[i][1];
+			snprintf(to, size, "%s, from %.*s to %s", words[i][1], (int)(dots - type - len - 1), type + len + 1, dots + 2);
+			return to;
+		}
 	at = (size_t)snprintf(to, size, "one of ");
 	for (type += strlen("enum:"); *type && at + 3 < size; type++) {
 		to[at++] = *type == '|' ? ',' : *type;
@@ -340,6 +363,6 @@ int64_t nic_param_int(const char *name)
 	if (strcmp(p->type, "bool") == 0)
 		parse_bool(p->value, &v);
 	else
-		parse_int(p->value, strcmp(p->type, "size") == 0, &v);
+		parse_int(p->value, is_size(p->type), &v);
 	return v;
 }

@@ -65,10 +65,10 @@ static void values_are_valid(void)
 
 	for (uint32_t i = 0; (p = nic_param_at(i)); i++) {
 		CHECK(strlen(p->value) < 256 && strlen(p->source) < 4096);
-		if (strcmp(p->type, "int") == 0 || strcmp(p->type, "size") == 0 || strcmp(p->type, "bool") == 0) {
+		if (strncmp(p->type, "int", 3) == 0 || strncmp(p->type, "size", 4) == 0 || strcmp(p->type, "bool") == 0) {
 			int64_t v = nic_param_int(p->name);
 
-			CHECK(v >= 0 || strcmp(p->type, "size") != 0);
+			CHECK(v >= 0 || strncmp(p->type, "size", 4) != 0);
 			CHECK(v == 0 || v == 1 || strcmp(p->type, "bool") != 0);
 		} else if (strncmp(p->type, "enum:", 5) == 0) {
 			CHECK(*p->value && !strchr(p->value, '|') && strstr(p->type, p->value));

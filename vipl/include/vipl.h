@@ -508,7 +508,7 @@ const VIP_UINT64 *VipxCounterAt(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG Index,
 /* Parameters of the whole stack, by number (NULL past the end) or name (NULL: unknown). */
 struct vipx_parameter {
 	const char *name, *help;
-	const char *type;   /* "int", "size", "bool", "string", "enum:a|b|c" */
+	const char *type;   /* "int", "int:least..greatest", "size" likewise, "bool", "string", "enum:a|b|c" */
 	const char *value;  /* effective, as text */
 	const char *source; /* where the value comes from */
 	int level;          /* 1 (user, basic) ... 9 (developer, all) */

@@ -224,6 +224,27 @@ static void parameters(void)
 	CHECK_EQ(nic_param_set("vipl_strict", "maybe", "test"), NIC_PARAMETER);
 }
 
+/* As far as the code can do with it, and no further. */
+static void ranges(void)
+{
+	char value[32];
+
+	CHECK_EQ(nic_param_set("buffers", "-5", "test"), NIC_PARAMETER);
+	for (int past = 0; past < 2; past++) {
+		snprintf(value, sizeof(value), "%d", NIC_BUFFER_BATCH - past);
+		CHECK_EQ(nic_param_set("buffers", value, "test"), past ? NIC_PARAMETER : NIC_OK);
+		snprintf(value, sizeof(value), "%d", NIC_POOL_BUFFERS + past);
+		CHECK_EQ(nic_param_set("buffers", value, "test"), past ? NIC_PARAMETER : NIC_OK);
+	}
+	CHECK_EQ(nic_param_int("buffers"), NIC_POOL_BUFFERS);
+	CHECK_EQ(nic_param_set("buffers", "512", "test"), NIC_OK);
+	CHECK_EQ(nic_param_set("prepost_depth", "100000", "test"), NIC_PARAMETER);
+	CHECK_EQ(nic_param_set("eager_window", "1020k", "test"), NIC_OK);
+	CHECK_EQ(nic_param_set("eager_window", "2m", "test"), NIC_PARAMETER);
+	CHECK_EQ(nic_param_int("eager_window"), 1020 << 10);
+	CHECK_EQ(nic_param_set("vbuf_max", "-1", "test"), NIC_OK); /* that one has no range */
+}
+
 /* What setting a parameter says on standard error. */
 static const char *said(const char *name, const char *value)
 {
@@ -250,7 +271,8 @@ static void complaints(void)
 	CHECK(strstr(said("Rendezvouz", "rput"), "did you mean \"rendezvous\"?"));
 	CHECK_STR(said("cma", "of"), "qnix: test: value \"of\" does not fit cma (one of auto, off); keeping \"auto\"\n");
 	CHECK(strstr(said("vipl_strict", "maybe"), "(true or false)"));
-	CHECK(strstr(said("eager_window", "2x"), "(bytes, or with k, m, g)"));
+	CHECK(strstr(said("eager_window", "2x"), "(bytes, or with k, m, g, from 0 to 1020k)"));
+	CHECK(strstr(said("buffers", "0"), "(a whole number, from 16 to 32768); keeping \"512\""));
 }
 
 int main(int argc, char **argv)
@@ -267,6 +289,7 @@ int main(int argc, char **argv)
 	CASE(file_memory);
 	CASE(slots_run_out);
 	CASE(parameters);
+	CASE(ranges);
 	CASE(complaints);
 	return check_done();
 }
