@@ -148,16 +148,16 @@ def bar_row(data, part, bar):
         why = "; ".join(excuses(data, part.name)).rstrip(".") or "not measured"
         return [bar.text, limit_words(part, bar), "-", "-", why]
     met = sum(plan.is_met(part, bar, value) for value, _ in values)
-    verdict = "met" if met == len(values) else f"**not met**, {met} of {len(values)} sizes" if len(values) > 1 else "**not met**"
+    verdict = "met" if met == len(values) else "**not met**" + (f" (met at {met} of {len(values)} sizes)" if len(values) > 1 else "")
     theirs = plan.rival_of(part, data.figures(part.name, part.test), values[0][1])
-    versus = f" ({part.against} {shown(part.test, values[0][1], theirs)})" if bar.absolute == "us" and theirs else ""
+    versus = f" ({part.against} {shown(part.test, values[0][1], theirs)} {bar.absolute})" if bar.absolute == "us" and theirs else ""
     best = value_words(part, bar, *values[-1]) if len(values) > 1 else ""
     return [bar.text, limit_words(part, bar), value_words(part, bar, *values[0]) + versus, best, verdict]
 
 
 def bars(data):
     rows = [bar_row(data, part, bar) for part in plan.PARTS for bar in part.bars]
-    return table(["qnix against vader", "wanted", "worst", "best", ""], rows)
+    return table(["qnix against vader", "wanted", "worst", "best", "reached"], rows)
 
 
 # ---- results ---------------------------------------------------------------------------------------------------------
