@@ -84,6 +84,6 @@ const struct tool_command tool_nic = {
 	.name = "nic",
 	.summary = "the NIC's own process, of engine daemon; started by programs themselves",
 	.operands = "DEVICE",
-	.text = "Runs the NICs of all programs with QNIX_ENGINE=daemon on the card of that name, and ends with the last of them.\n",
+	.text = "Runs the NICs of all programs with QNIX_ENGINE=daemon on the card of that name, and ends with the last of them.",
 	.run = run,
 };
