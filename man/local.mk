@@ -39,16 +39,29 @@ man/qnix-counters.7: man/qnix-counters.7.in man/fill$(EXEEXT)
 
 # ---- the pages in the folders where man looks, for . dev/env
 
-noinst_DATA = man/.found
+noinst_DATA = man/.pages
 
-man/.found: $(dist_man_MANS) $(nodist_man_MANS)
+man/.pages: $(dist_man_MANS) $(nodist_man_MANS)
 	$(AM_V_GEN)for page in $^; do \
 		folder=man/man$${page##*.} && $(MKDIR_P) $$folder && \
 		case $$page in /*) ;; *) page=../../$$page ;; esac && \
 		ln -sf "$$page" $$folder || exit 1; \
-	done && touch $@
+	done && $(named) | while read page name; do echo ".so man3/$$page" >man/man3/$$name.3 || exit 1; done && touch $@
 
-CLEANFILES += $(nodist_man_MANS) man/.found
+CLEANFILES += $(nodist_man_MANS) man/.pages
+
+# A page of section 3 is about many functions: each name in its NAME section leads to it.
+
+named = for page in $(dist_man_MANS); do \
+		case $$page in *.3) sed -n "/^\.Sh NAME/,/^\.Nd/s/^\.Nm \([A-Za-z_]*\).*/$${page\#\#*/} \1/p" $(srcdir)/$$page ;; esac; \
+	done
+
+install-data-local: man/.pages
+	$(MKDIR_P) "$(DESTDIR)$(man3dir)"
+	$(named) | while read page name; do $(INSTALL_DATA) man/man3/$$name.3 "$(DESTDIR)$(man3dir)" || exit 1; done
+
+uninstall-local:
+	$(named) | while read page name; do rm -f "$(DESTDIR)$(man3dir)/$$name.3"; done
 
 clean-local:
 	rm -rf man/man1 man/man3 man/man5 man/man7
