@@ -10,7 +10,6 @@ noinst_PROGRAMS += \
 bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
 EXTRA_DIST += \
-	bench/README.md \
 	bench/bench.h \
 	bench/data.py \
 	bench/history.py \

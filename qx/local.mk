@@ -22,4 +22,4 @@ qx_libqnix_la_DEPENDENCIES = $(qx_libqnix_la_LIBADD) qx/libqnix.map
 
 pkgconfig_DATA += qx/qnix.pc
 
-EXTRA_DIST += qx/libqnix.map qx/README.md
+EXTRA_DIST += qx/libqnix.map
