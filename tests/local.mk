@@ -59,6 +59,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/permission \
 	tests/unit/nicemu/shared \
+	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
 	tests/unit/nicemu/qnix \
 	tests/unit/nicemu/transfer \

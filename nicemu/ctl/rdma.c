@@ -118,6 +118,15 @@ static bool in_doubt(struct nic_doubt *d)
 	return true;
 }
 
+/* The same of halves; what is done alone counts, too, for how long ago the peer has asked. */
+static bool half_in_doubt(struct nic_link *link)
+{
+	if (!in_doubt(&link->half))
+		return false;
+	link->mutual -= link->mutual != 0;
+	return true;
+}
+
 /* Does a transfer of so many bytes, not none, go in packets, if the peer is there? */
 static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op, uint32_t total)
 {
@@ -138,11 +147,12 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 		return STREAM;
 	packets = w->total && !imm && in_packets(nic, link, w->op, w->total);
 	begun(nic, link);
-	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link))
-		return ALONE;
+	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
+		return ALONE; /* there is nobody to ask, or no room for it */
 	if (packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) && !in_doubt(&link->half))
+	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) &&
+	    !half_in_doubt(link))
 		return HALVES;
 	return ALONE;
 }
@@ -198,6 +208,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	struct nic_packet *p = NULL;
 	uint32_t error;
+	struct nic_doubt put, half;
 	unsigned n = 0;
 	enum how way;
 
@@ -209,9 +220,14 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
+	put = link->put;
+	half = link->half;
 	way = how(nic, link, w);
-	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == HALVES ? nic_ask_half_of(w) : w->total, way == STREAM))
+	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == HALVES ? nic_ask_half_of(w) : w->total, way == STREAM)) {
+		link->put = put; /* not done yet, alone or otherwise */
+		link->half = half;
 		return STEP_AGAIN;
+	}
 	if (way == STREAM)
 		return nic_ask_packets(nic, vi, link, e, w, local);
 	if (way == HALVES)

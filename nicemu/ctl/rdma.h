@@ -8,6 +8,8 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
 
+enum { NIC_PUT_PARTS = NIC_PUT_MAX / NIC_RDMA_PART_MAX }; /* packets of a write at most */
+
 static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 {
 	return nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];

@@ -28,7 +28,6 @@ enum {
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
 	DOUBT = 63,          /* transfers done alone at most before one is asked for again */
 	PART_MIN = 2048,
-	PUT_PARTS = NIC_PUT_MAX / NIC_RDMA_PART_MAX, /* packets of a write at most */
 };
 
 static struct nic_claim *asked(const struct nic_link *link, uint32_t id)
@@ -72,7 +71,7 @@ static uint32_t part_now(const struct nic_link *link, const struct work *w)
  */
 static void was_late(struct nic_doubt *d)
 {
-	d->alone = d->depth = d->depth < DOUBT ? 2 * d->depth + 1 : DOUBT;
+	d->alone = d->depth = d->depth < DOUBT / 2 ? 2 * d->depth + 1 : DOUBT;
 }
 
 static void was_in_time(struct nic_doubt *d)
@@ -334,7 +333,7 @@ static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_li
 nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t part = part_now(link, w), n = (w->total + part - 1) / part, index[PUT_PARTS];
+	uint32_t part = part_now(link, w), n = (w->total + part - 1) / part, index[NIC_PUT_PARTS];
 	bool inside = w->total <= NIC_PUT_SHORT;
 	struct nic_ask *a;
 

@@ -19,6 +19,15 @@ enum {
 	AHEAD = 1024,    /* bytes */
 };
 
+/*
+ * Tells the peer that a request was looked at: after the claim was taken, or found closed.  A request that never is makes the peer take
+ * this NIC for absent until the next one.
+ */
+void nic_rdma_looked(struct nic_link *link)
+{
+	nic_store_release(&link->asking->seen, ++link->looked); /* pairs with take_back (rdma_ask.c) */
+}
+
 /* ---- parts of writes --------------------------------------------------------------------------------------------- */
 
 /* Puts a part of a write in place, where the table of this slot allows it. */
@@ -52,16 +61,10 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 			nic_claim_tell(claim, id, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
 		}
 	}
-	nic_store_release(&link->asking->seen, id); /* pairs with take_back (rdma_ask.c) */
+	nic_rdma_looked(link);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
-
-/* Tells that the request was looked at: after the claim was taken, or found closed. */
-static void seen(const struct nic_link *link, const struct nic_favour *f)
-{
-	nic_store_release(&link->asking->seen, f->id); /* pairs with take_back */
-}
 
 /* False: in the daemon, the process's memory is gone, and what was read counts for nothing. */
 static bool host_read(struct nic *nic, void *to, uint64_t addr, uint32_t len)
@@ -95,18 +98,40 @@ static void serve_short(struct nic *nic, const struct nic_link *link, const stru
 	nic_count(nic, bytes_read_short, good ? f->len : 0);
 }
 
+/*
+ * The line is full: what was taken back meanwhile leaves it, and then there is room for all that a peer can ask for at once.
+ * The one that comes now is looked at sooner or later: the peer hears of that.
+ */
+static nic_noinline void forget_taken_back(struct nic *nic, struct nic_link *link)
+{
+	uint32_t kept = link->favour_head;
+
+	for (uint32_t i = link->favour_head; i != link->favour_tail; i++) {
+		const struct nic_favour *f = &link->favour[i % NIC_CLAIMS];
+		uint64_t word = nic_claim_look(&link->asking->claim[f->id % NIC_CLAIMS]);
+
+		if (word >> 32 == f->id && !(word & NIC_CLAIM_CLOSED))
+			link->favour[kept++ % NIC_CLAIMS] = *f;
+	}
+	nic->nshared -= link->favour_tail - kept;
+	link->favour_tail = kept;
+}
+
 nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len)
 {
 	struct nic_favour f = { .addr = p->ask.addr, .peer = p->ask.peer, .id = p->ask.claim, .handle = p->ask.handle, .len = len,
 		.part = p->ask.part, .vi = vi, .gen = p->gen, .op = p->op };
 
+	if (nic_unlikely(link->favour_tail - link->favour_head == NIC_CLAIMS))
+		forget_taken_back(nic, link);
 	if (link->favour_tail - link->favour_head == NIC_CLAIMS || !len || !f.part || f.part > NIC_RDMA_PART_MAX) {
 		nic_count(nic, bad_packets, 1);
+		nic_rdma_looked(link);
 		return;
 	}
 	if (f.op == NIC_OP_READ_SHORT && link->favour_tail == link->favour_head) { /* before all else that this pass does */
 		serve_short(nic, link, &f);
-		seen(link, &f);
+		nic_rdma_looked(link);
 		return;
 	}
 	/* The right to it is looked at when it is served, part by part. */
@@ -117,7 +142,7 @@ nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint3
 
 static void served(struct nic *nic, struct nic_link *link)
 {
-	seen(link, &link->favour[link->favour_head % NIC_CLAIMS]);
+	nic_rdma_looked(link);
 	link->favour_head++;
 	nic->nshared--;
 }

@@ -458,8 +458,10 @@ static void dispatch(struct nic *nic, struct arrival *a)
 		return;
 	}
 	a->ctx = target(nic, a);
-	if (nic_unlikely(!a->ctx))
+	if (nic_unlikely(!a->ctx)) {
 		nic_count(nic, stale_packets, 1);
+		nic_rdma_looked(a->link);
+	}
 	switch (a->op) {
 	case NIC_OP_SEND_BUF:
 	case NIC_OP_WRITE_BUF:

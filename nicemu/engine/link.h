@@ -96,6 +96,7 @@ struct nic_link {
 	struct nic_claims *asking;        /* in the peer's area: what it asks for */
 	uint32_t ask_head, ask_tail;      /* ids of the oldest and the next one */
 	uint32_t favour_head, favour_tail;
+	uint32_t looked;                  /* requests of the peer's looked at */
 	uint32_t idle;                    /* passes without a sign of the peer */
 	uint32_t idle_pos, idle_id;       /* rx_pos and ask_head when the last one was seen */
 	uint32_t absent_seen;
@@ -107,7 +108,7 @@ struct nic_link {
 	uint32_t put_max, put_busy;       /* the same of writes in packets, alone and one of many; NIC_PUT_MAX at most */
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */
-	struct nic_doubt put, get, half;  /* of writes in packets, and of short reads */
+	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
 	uint32_t half_min;                /* from this on transfers are shared by halves */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Transfers that two NICs share, each NIC run by a thread of its own: claims are taken, closed and told of at the same
- * time (mem/claim.h: R1, R2), while the asked side comes and goes.  Every byte is looked at.  Also under ThreadSanitizer.
+ * time (mem/claim.h: R1, R2), while the asked side comes and goes, or asks as well.  Every byte is looked at.  Also under ThreadSanitizer.
  */
 #include <pthread.h>
 
@@ -37,44 +37,51 @@ static uint32_t next(uint32_t *random)
 	return (*random = *random * 1103515245 + 12345) >> 8;
 }
 
-static struct nic_desc *start(int i, uint16_t op, uint32_t at, uint32_t len)
+/* Who asks whom, in which part of their memories: `most` bytes for each of DEEP transfers. */
+struct way {
+	struct end *of, *peer;
+	uint32_t base, most, random;
+};
+
+static struct nic_desc *start(const struct way *w, uint32_t i, uint16_t op, uint32_t len)
 {
-	struct nic_desc *d = fill(&p.a, i, op, p.a.mem + at, len);
+	uint32_t at = w->base + i * w->most;
+	struct nic_desc *d = fill(w->of, (int)i, op, w->of->mem + at, len);
 
 	d->nseg = 2;
 	d->seg[1] = d->seg[0];
-	d->seg[0] = (struct nic_seg){ (uintptr_t)p.b.mem + at, p.b.handle, 0 };
-	send_desc(&p.a, d);
+	d->seg[0] = (struct nic_seg){ (uintptr_t)w->peer->mem + at, w->peer->handle, 0 };
+	send_desc(w->of, d);
 	return d;
 }
 
 /* Up to DEEP transfers of any size and way at once, each in a place of its own. */
-static long batch(uint32_t *random, uint32_t round)
+static long batch(struct way *w, uint32_t round)
 {
-	struct nic_link *link = p.a.nic->link[p.b.nic->me];
-	uint32_t n = 1 + next(random) % DEEP, len[DEEP];
+	struct nic_link *link = w->of->nic->link[w->peer->nic->me];
+	uint32_t *random = &w->random, n = 1 + next(random) % DEEP, len[DEEP];
 	uint16_t op = next(random) & 1 ? NIC_CTL_RDMA_READ : NIC_CTL_RDMA_WRITE;
-	uint8_t *from = op == NIC_CTL_RDMA_READ ? p.b.mem : p.a.mem, *to = op == NIC_CTL_RDMA_READ ? p.a.mem : p.b.mem;
+	struct end *from = op == NIC_CTL_RDMA_READ ? w->peer : w->of, *to = op == NIC_CTL_RDMA_READ ? w->of : w->peer;
 	long bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		len[i] = 1 + next(random) % (next(random) & 1 ? MOST : 600);
-		memset(from + i * MOST, (int)(round + i), len[i]);
-		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % MOST;
+		len[i] = 1 + next(random) % (next(random) & 1 ? w->most : 600);
+		memset(from->mem + w->base + i * w->most, (int)(round + i), len[i]);
+		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % w->most;
 		link->put_max = next(random) % 32768;
 		link->put_busy = next(random) % 32768;
 		link->get_max = next(random) % 1024;
 		link->half_min = next(random) % 16384;
 		link->impatient = next(random) & 1;
-		start((int)i, op, i * MOST, len[i]);
+		start(w, i, op, len[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		while (!(status_of(&p.a.desc[i]) & NIC_ST_DONE))
-			if (!nic_poll(p.a.nic) && next(random) % 4 == 0)
-				sched_yield(); /* else the helper may never have a processor */
-		bad += (status_of(&p.a.desc[i]) & NIC_ST_ERROR_MASK) != 0;
+		while (!(status_of(&w->of->desc[i]) & NIC_ST_DONE))
+			if (!nic_poll(w->of->nic) && next(random) % 4 == 0)
+				sched_yield(); /* else the other one may never have a processor */
+		bad += (status_of(&w->of->desc[i]) & NIC_ST_ERROR_MASK) != 0;
 		for (uint32_t k = 0; k < len[i]; k++)
-			bad += to[i * MOST + k] != (uint8_t)(round + i);
+			bad += to->mem[w->base + i * w->most + k] != (uint8_t)(round + i);
 	}
 	return bad;
 }
@@ -88,7 +95,7 @@ static bool all_seen(void)
 
 static void both_at_work(void)
 {
-	uint32_t random = 7;
+	struct way way = { .of = &p.a, .peer = &p.b, .most = MOST, .random = 7 };
 	pthread_t thread;
 	long bad = 0;
 
@@ -101,7 +108,7 @@ static void both_at_work(void)
 	/* On a busy machine the helper is seldom there in time. */
 	for (uint32_t round = 0; round < ROUNDS / DEEP || (!all_seen() && round < 50 * ROUNDS / DEEP); round++) {
 		atomic_store(&mood, round % 3 ? (int)(round % 3) * 20 : 0);
-		bad += batch(&random, round);
+		bad += batch(&way, round);
 	}
 	atomic_store(&stop, 1);
 	pthread_join(thread, NULL);
@@ -113,8 +120,54 @@ static void both_at_work(void)
 	pair_close(&p);
 }
 
+static _Atomic int asking; /* how many have not asked for all of theirs yet */
+
+static void *asker(void *arg)
+{
+	struct way *w = arg;
+	long bad = 0;
+
+	for (uint32_t round = 0; round < 2 * ROUNDS / DEEP; round++)
+		bad += batch(w, round);
+	atomic_fetch_sub(&asking, 1);
+	while (atomic_load(&asking))
+		if (!nic_poll(w->of->nic))
+			sched_yield();
+	return (void *)bad;
+}
+
+/* Each asks the other, with a thread of its own: both claim, close and doubt at once. */
+static void each_asks_the_other(void)
+{
+	struct way way[2] = { { .of = &p.a, .peer = &p.b, .most = MOST / 2, .random = 3 },
+		{ .of = &p.b, .peer = &p.a, .base = PAIR_MEM / 2, .most = MOST / 2, .random = 5 } };
+	pthread_t thread;
+	void *bad;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	if (!p.a.nic->link[p.b.nic->me]->cma) {
+		pair_close(&p);
+		SKIP("no cross-memory attach here");
+	}
+	atomic_store(&asking, 2);
+	pthread_create(&thread, NULL, asker, &way[1]);
+	CHECK_EQ((long)asker(&way[0]), 0);
+	pthread_join(thread, &bad);
+	CHECK_EQ((long)bad, 0);
+	pair_poll(&p);
+	for (int i = 0; i < 2; i++) {
+		struct nic *nic = way[i].of->nic;
+
+		CHECK(counter(nic, "shared") > 0 && counter(nic, "bytes_helped") > 0);
+		CHECK_EQ(counter(nic, "bad_packets"), 0);
+		CHECK_EQ(nic->nshared, 0);
+	}
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(both_at_work);
+	CASE(each_asks_the_other);
 	return check_done();
 }

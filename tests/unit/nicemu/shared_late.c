@@ -70,45 +70,6 @@ static void absent_peer(void)
 	}
 }
 
-/* b always looks too late: it is asked more and more seldom, and again when it has come in time for a while. */
-static void doubted(uint16_t op)
-{
-	enum { LATE = 500, ENOUGH = 2000 };
-	const struct nic_doubt *doubt;
-	uint32_t depth;
-	uint64_t asked;
-	int left = ENOUGH;
-
-	BEGIN(UINT32_MAX, UINT32_MAX);
-	ab()->get_max = 512;
-	for (int i = 0; i < LATE; i++) {
-		struct nic_desc *d = post(0, op, 0, 0, 8);
-
-		poll_a(done(d) ? 0 : LONG_AGO);
-		CHECK(good(d));
-		nic_poll(p.b.nic);
-	}
-	doubt = op == NIC_CTL_RDMA_READ ? &ab()->get : &ab()->put;
-	depth = doubt->depth;
-	asked = counter(p.a.nic, "shared");
-	CHECK(asked > 5 && asked < 20);
-	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
-	for (int in_time = 0; in_time < 10 && left; left--) {
-		struct nic_desc *d = post(0, op, 0, 0, 8);
-
-		in_time = done(d) ? 0 : in_time + 1;
-		pair_poll(&p);
-		CHECK(good(d));
-	}
-	CHECK(left > 0);
-	CHECK(doubt->depth < depth / 2);
-	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), asked);
-	pair_close(&p);
-}
-
-static void doubted_write(void) { doubted(NIC_CTL_RDMA_WRITE); }
-static void doubted_read(void) { doubted(NIC_CTL_RDMA_READ); }
-
 /* b's half of a read that b has not begun when a is through with its own: in the call, and b finds nothing left to do. */
 static void late_half(void)
 {
@@ -138,58 +99,6 @@ static void late_half(void)
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1 + LATE);
 	pair_close(&p);
 }
-
-static _Atomic bool b_is_there;
-
-/* b, in time: its NIC is looked at all the while. */
-static void *look(void *nic)
-{
-	while (atomic_load(&b_is_there))
-		nic_poll(nic);
-	return NULL;
-}
-
-/* In an exchange, where b asks as well, both are at their own: b is asked more and more seldom, and again when it has been in time. */
-static void exchange(uint16_t op)
-{
-	enum { LATE = 200, DEEP = 63 };
-	struct end *from = op == NIC_CTL_RDMA_WRITE ? &p.a : &p.b, *to = op == NIC_CTL_RDMA_WRITE ? &p.b : &p.a;
-	pthread_t thread;
-	uint64_t asked;
-
-	BEGIN(0, 8192);
-	ab()->impatient = true;
-	ab()->mutual = LATE;
-	pattern(from->mem, BIG, 3);
-	for (int i = 0; i < LATE; i++) {
-		struct nic_desc *d = post(0, op, 0, 0, BIG);
-
-		pair_poll(&p);
-		CHECK(good(d));
-	}
-	CHECK(is_pattern(to->mem, BIG, 3));
-	asked = counter(p.a.nic, "shared");
-	CHECK(asked > 5 && asked < 20);
-	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), op == NIC_CTL_RDMA_WRITE ? 0 : asked);
-	CHECK_EQ(ab()->half.depth, DEEP);
-
-	atomic_store(&b_is_there, true);
-	pthread_create(&thread, NULL, look, p.b.nic);
-	for (double until = kin_now() + KIN_SECONDS; ab()->half.depth > DEEP / 2 && kin_now() < until;) {
-		struct nic_desc *d = post(0, op, 0, 0, BIG);
-
-		while (!done(d) && kin_now() < until)
-			nic_poll(p.a.nic);
-		CHECK(good(d));
-	}
-	atomic_store(&b_is_there, false);
-	pthread_join(thread, NULL);
-	CHECK(ab()->half.depth <= DEEP / 2);
-	pair_close(&p);
-}
-
-static void exchange_of_reads(void) { exchange(NIC_CTL_RDMA_READ); }
-static void exchange_of_writes(void) { exchange(NIC_CTL_RDMA_WRITE); }
 
 /* b's half is not begun, but b is at work on the one before it: it is waited for. */
 static void half_behind_a_begun_one(void)
@@ -651,11 +560,7 @@ int main(void)
 	CASE(absent_peer);
 	CASE(half_hearted_peer);
 	CASE(half_placed);
-	CASE(doubted_write);
-	CASE(doubted_read);
 	CASE(late_half);
-	CASE(exchange_of_reads);
-	CASE(exchange_of_writes);
 	CASE(half_behind_a_begun_one);
 	CASE(begun_half);
 	CASE(late_half_behind_another);
