@@ -48,34 +48,35 @@ static int unlinked_file(const char *dir)
 	return fd;
 }
 
-static bool has_room(int fd)
+static uint64_t room_of(int fd)
 {
-	enum { LEAST = 4 << 20 }; /* bytes: what some ranks take before they send much */
 	struct statvfs fs;
 
-	return fstatvfs(fd, &fs) < 0 || fs.f_bavail >= LEAST / (fs.f_frsize ? fs.f_frsize : 1);
+	return fstatvfs(fd, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
 }
 
-/* In the first folder that has room for it, or else in the first where a file may be. */
-static int file_memory(void)
+int nic_card_file(const char **dir, uint64_t *room)
 {
 	static const char *const dirs[] = { "/dev/shm", "/tmp", "." };
-	int first = -1;
+	enum { LEAST = 4 << 20 }; /* bytes: what some ranks take before they send much */
+	int chosen = -1;
 
-	for (int i = 0; i < 3; i++) {
+	*room = 0;
+	for (int i = 0; i < 3 && *room < LEAST; i++) {
 		int fd = unlinked_file(dirs[i]);
+		uint64_t here = fd >= 0 ? room_of(fd) : 0;
 
-		if (fd >= 0 && has_room(fd)) {
-			if (first >= 0)
-				close(first);
-			return fd;
-		}
-		if (first < 0)
-			first = fd;
-		else if (fd >= 0)
+		if (fd >= 0 && (chosen < 0 || here >= LEAST)) {
+			if (chosen >= 0)
+				close(chosen);
+			chosen = fd;
+			*dir = dirs[i];
+			*room = here;
+		} else if (fd >= 0) {
 			close(fd);
+		}
 	}
-	return first;
+	return chosen;
 }
 
 static bool size_allowed(uint64_t size)
@@ -104,7 +105,8 @@ static bool set_size(int fd)
 
 static int new_memory(bool *file)
 {
-	const char *want = nic_param_str("memory");
+	const char *want = nic_param_str("memory"), *dir;
+	uint64_t room;
 	int fd = -1;
 
 	*file = strcmp(want, "file") == 0;
@@ -114,7 +116,7 @@ static int new_memory(bool *file)
 			*file = true;
 	}
 	if (*file)
-		fd = file_memory();
+		fd = nic_card_file(&dir, &room);
 	if (fd >= 0 && !set_size(fd)) {
 		close(fd);
 		fd = -1;

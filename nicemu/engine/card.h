@@ -18,6 +18,11 @@ int nic_card_open(const char *device, struct nic_card **out);
 void nic_card_close(struct nic_card *card); /* one per open */
 struct nic_card_map *nic_card_map(const struct nic_card *card);
 const char *nic_card_memory(const struct nic_card *card); /* "memfd" or "file" */
+/*
+ * The memory of a card that is a file: an unlinked one in the first folder that has room for it, or else in the first where a file may
+ * be.  Its descriptor, the folder and the bytes that are free there; -1: nowhere.
+ */
+int nic_card_file(const char **dir, uint64_t *room);
 
 /*
  * The heap is mapped twice.  Behind the card's map it is out of reach but for the extents of this process's own slots

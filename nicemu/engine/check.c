@@ -22,12 +22,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "nicemu/engine/card.h"
 #include "nicemu/engine/cores.h"
 #include "nicemu/engine/wait.h"
 #include "nicemu/mem/card.h"
@@ -74,48 +74,17 @@ static void say(struct nic_check *row, bool ok, const char *format, ...)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* As card.c makes it: no name, or one that is gone at once. */
-static int unlinked_file(const char *dir)
-{
-	char path[64];
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "%s/qnix-XXXXXX", dir);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
-}
-
-static int any_file(const char **dir, unsigned long long *free_mb)
-{
-	static const char *const dirs[] = { "/dev/shm", "/tmp", "." };
-
-	for (unsigned i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		int fd = unlinked_file(dirs[i]);
-		struct statvfs fs;
-
-		if (fd < 0)
-			continue;
-		*dir = strcmp(dirs[i], ".") == 0 ? "the current directory" : dirs[i];
-		*free_mb = fstatvfs(fd, &fs) == 0 ? (unsigned long long)fs.f_bavail * fs.f_frsize >> 20 : 0;
-		return fd;
-	}
-	return -1;
-}
-
 static int try_file(struct nic_check *row, const char *why)
 {
 	const char *dir;
-	unsigned long long mb;
-	int fd = any_file(&dir, &mb);
+	uint64_t room;
+	int fd = nic_card_file(&dir, &room);
 
 	if (fd < 0)
 		say(row, false, "%s, and no unlinked file in /dev/shm, /tmp or the current directory either: the NIC cannot be opened", why);
 	else
-		say(row, false, "%s: an unlinked file in %s is used, with %llu MB free", why, dir, mb);
+		say(row, false, "%s: an unlinked file in %s is used, with %llu MB free", why, strcmp(dir, ".") == 0 ? "the current directory" : dir,
+		    (unsigned long long)room >> 20);
 	return fd;
 }
 
