@@ -188,7 +188,7 @@ void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc
 /* rdma_ask.c and rdma_serve.c, for packets that rx.c takes from a link; `p` is foreign memory, what stands beside it was copied from it */
 bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len); /* false: refused */
 void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len);
-void nic_rdma_looked(struct nic_link *link); /* at a packet that may have asked for something, whatever came of it */
+void nic_rdma_pass_over(struct nic_link *link, const struct nic_packet *p, uint32_t op); /* if it asks for something */
 void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len);
 void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len, uint32_t flags);
 int nic_rdma_run(struct nic *nic);                    /* one pass over what both ends work on */

@@ -208,7 +208,9 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	struct nic_packet *p = NULL;
 	uint32_t error;
-	struct nic_doubt put, half;
+	struct nic_doubt put = link->put, half = link->half;
+	uint32_t mutual = link->mutual;
+	enum step step;
 	unsigned n = 0;
 	enum how way;
 
@@ -220,16 +222,18 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
-	put = link->put;
-	half = link->half;
 	way = how(nic, link, w);
 	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == HALVES ? nic_ask_half_of(w) : w->total, way == STREAM)) {
 		link->put = put; /* not done yet, alone or otherwise */
 		link->half = half;
+		link->mutual = mutual;
 		return STEP_AGAIN;
 	}
-	if (way == STREAM)
-		return nic_ask_packets(nic, vi, link, e, w, local);
+	if (way == STREAM) {
+		step = nic_ask_packets(nic, vi, link, e, w, local);
+		if (nic_likely(step != STEP_AGAIN) || ctx->writes)
+			return step; /* else there are no buffers: alone, rather than wait for somebody to give some back */
+	}
 	if (way == HALVES)
 		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
 	if (w->control & NIC_CTL_IMMEDIATE) {
@@ -280,7 +284,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 
 /* ---- in the command ---------------------------------------------------------------------------------------------- */
 
-/* Is all of it for this NIC alone?  By the same rules as for a descriptor (`how`). */
+/* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
 	if (nic_likely(link->cma && r->length < link->half_min && (!in_packets(nic, link, r->op, r->length) || absent(link))))

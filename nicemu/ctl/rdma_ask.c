@@ -169,6 +169,15 @@ static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, c
 	return nic_rdma_move(nic, ctx, link, &w, from, w.total - from);
 }
 
+/* Nothing was taken of a claim that is closed now.  If it was not closed before, by the peer, the peer has not looked at it. */
+static void found_untouched(struct nic_link *link, uint64_t word, uint32_t seen_before)
+{
+	if (word & NIC_CLAIM_CLOSED)
+		return;
+	link->absent = true;
+	link->absent_seen = seen_before;
+}
+
 /* ---- halves ------------------------------------------------------------------------------------------------------ */
 
 /*
@@ -178,12 +187,12 @@ static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, c
 static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
 	uint32_t seen_before = nic_load_acquire(&link->asked->seen); /* before the closing, as in take_back */
+	uint64_t word = nic_claim_close(asked(link, a->id));
 
 	a->closed = true;
-	if (nic_claim_close(asked(link, a->id)) & NIC_CLAIM_PARTS)
+	if (word & NIC_CLAIM_PARTS)
 		return false;
-	link->absent = true;
-	link->absent_seen = seen_before;
+	found_untouched(link, word, seen_before);
 	nic_count(nic, shared_taken_back, 1);
 	return true;
 }
@@ -418,17 +427,18 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 /* The peer has given no sign for long enough: what it has not claimed is ours again. */
 static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 {
-	/* Acquire: before the closing.  A claim that is then found untouched will be found closed, and that changes `seen`. */
+	/* Acquire: before the closing.  Who comes to a claim that is found untouched then will find it closed, and that changes `seen`. */
 	uint32_t seen_before = nic_load_acquire(&link->asked->seen);
 	bool put = false, get = false;
 
 	for (uint32_t id = link->ask_tail; id-- != link->ask_head;) {
 		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
-		uint64_t parts;
+		uint64_t word, parts;
 
 		if (!a->open || a->closed)
 			continue;
-		parts = nic_claim_close(asked(link, id)) & NIC_CLAIM_PARTS;
+		word = nic_claim_close(asked(link, id));
+		parts = word & NIC_CLAIM_PARTS;
 		a->closed = true;
 		if (a->op == NIC_OP_READ_REQ) {
 			a->from = parts * a->part < a->limit ? parts * a->part : a->limit;
@@ -439,10 +449,8 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 		}
 		put |= a->op == NIC_OP_WRITE_PART;
 		get |= a->op == NIC_OP_READ_SHORT && !parts;
-		if (!parts) {
-			link->absent = true;
-			link->absent_seen = seen_before;
-		}
+		if (!parts)
+			found_untouched(link, word, seen_before);
 	}
 	if (put)
 		was_late(&link->put);

@@ -14,18 +14,35 @@
 
 enum {
 	WINDOW = 48,     /* packets of a stream on the link at once: more would fall out of the caches */
-	MUTUAL = 128,    /* so many requests after one of the peer's, it counts as busy as this side */
+	MUTUAL = 128,    /* for so many transfers that it might be asked for a peer that has asked counts as busy as this side */
 	PARTS_PASS = 16, /* of streams to one peer, per pass */
 	AHEAD = 1024,    /* bytes */
 };
 
+/* ---- requests that were looked at -------------------------------------------------------------------------------- */
+
 /*
- * Tells the peer that a request was looked at: after the claim was taken, or found closed.  A request that never is makes the peer take
- * this NIC for absent until the next one.
+ * Tells the peer so, after the claim was taken, or closed: what it has taken back before makes it think that this NIC is absent, and
+ * ask for nothing more until then.
  */
-void nic_rdma_looked(struct nic_link *link)
+static inline void looked(struct nic_link *link)
 {
 	nic_store_release(&link->asking->seen, ++link->looked); /* pairs with take_back (rdma_ask.c) */
+}
+
+/* Nothing is done about this one.  Who takes it back later sees that it was looked at by its being closed. */
+static nic_noinline void pass_over(struct nic_link *link, uint32_t id)
+{
+	nic_claim_tell(&link->asking->claim[id % NIC_CLAIMS], id, NIC_CLAIM_CLOSED);
+	looked(link);
+}
+
+void nic_rdma_pass_over(struct nic_link *link, const struct nic_packet *p, uint32_t op)
+{
+	if (op == NIC_OP_WRITE_PART || op == NIC_OP_WRITE_SHORT)
+		pass_over(link, p->put.claim);
+	else if (op == NIC_OP_READ_REQ || op == NIC_OP_READ_SHORT || op == NIC_OP_READ_HALF || op == NIC_OP_WRITE_HALF)
+		pass_over(link, p->ask.claim);
 }
 
 /* ---- parts of writes --------------------------------------------------------------------------------------------- */
@@ -61,7 +78,7 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 			nic_claim_tell(claim, id, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);
 		}
 	}
-	nic_rdma_looked(link);
+	looked(link);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
@@ -126,12 +143,12 @@ nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint3
 		forget_taken_back(nic, link);
 	if (link->favour_tail - link->favour_head == NIC_CLAIMS || !len || !f.part || f.part > NIC_RDMA_PART_MAX) {
 		nic_count(nic, bad_packets, 1);
-		nic_rdma_looked(link);
+		pass_over(link, f.id);
 		return;
 	}
 	if (f.op == NIC_OP_READ_SHORT && link->favour_tail == link->favour_head) { /* before all else that this pass does */
 		serve_short(nic, link, &f);
-		nic_rdma_looked(link);
+		looked(link);
 		return;
 	}
 	/* The right to it is looked at when it is served, part by part. */
@@ -142,7 +159,7 @@ nic_noinline void nic_rdma_request(struct nic *nic, struct nic_link *link, uint3
 
 static void served(struct nic *nic, struct nic_link *link)
 {
-	nic_rdma_looked(link);
+	looked(link);
 	link->favour_head++;
 	nic->nshared--;
 }
@@ -217,6 +234,7 @@ int nic_rdma_serve(struct nic *nic, struct nic_link *link)
 
 		if (!still_asked(nic, link, f)) {
 			nic_count(nic, stale_packets, 1);
+			pass_over(link, f->id);
 			served(nic, link);
 		} else if (f->op == NIC_OP_READ_SHORT) {
 			serve_short(nic, link, f);

@@ -460,7 +460,7 @@ static void dispatch(struct nic *nic, struct arrival *a)
 	a->ctx = target(nic, a);
 	if (nic_unlikely(!a->ctx)) {
 		nic_count(nic, stale_packets, 1);
-		nic_rdma_looked(a->link);
+		nic_rdma_pass_over(a->link, a->p, a->op);
 	}
 	switch (a->op) {
 	case NIC_OP_SEND_BUF:

@@ -52,7 +52,7 @@ static uint64_t room_of(int fd)
 {
 	struct statvfs fs;
 
-	return fstatvfs(fd, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+	return fstatvfs(fd, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
 }
 
 int nic_card_file(const char **dir, uint64_t *room)

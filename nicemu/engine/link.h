@@ -96,7 +96,7 @@ struct nic_link {
 	struct nic_claims *asking;        /* in the peer's area: what it asks for */
 	uint32_t ask_head, ask_tail;      /* ids of the oldest and the next one */
 	uint32_t favour_head, favour_tail;
-	uint32_t looked;                  /* requests of the peer's looked at */
+	uint32_t looked;                  /* so many times at requests of the peer's */
 	uint32_t idle;                    /* passes without a sign of the peer */
 	uint32_t idle_pos, idle_id;       /* rx_pos and ask_head when the last one was seen */
 	uint32_t absent_seen;

@@ -7,7 +7,7 @@
  * is asked takes one part after the other by adding 1 to the word (compare-and-swap, acquire and release), before it
  * touches the data of that part.  What it has not taken the asking NIC can take back, by setting CLOSED (compare-and-swap,
  * too): then the low bits say for good which parts the other one does, and all further ones are the asking NIC's own.
- * So each part has exactly one mover, whoever stops at whatever instruction.
+ * So each part has exactly one mover, whoever stops at whatever instruction.  The NIC that is asked closes what it does nothing about.
  *
  * A part that is a copy straight into or out of the asking process is announced by DONE or REFUSED, with release [R2];
  * the asking NIC's acquire pairs with it.  The parts of a write that came in packets are counted in PLACED when they are in place, in
@@ -45,7 +45,7 @@ struct nic_claim {
 struct nic_claims {
 	_Alignas(4096) struct nic_claim claim[NIC_CLAIMS]; /* that of id i is number i % NIC_CLAIMS */
 	struct nic_claim half; /* of a broadcast that the slot that is asked sends: its second half, by who wants it (mem/board.h) */
-	_Alignas(64) _Atomic uint32_t seen;                /* changes with every request that the slot that is asked has looked at */
+	_Alignas(64) _Atomic uint32_t seen;                /* changes when the slot that is asked has looked at requests */
 	_Alignas(64) uint8_t reply[NIC_REPLIES][NIC_REPLY_MAX]; /* short reads that do not fit beside their claims */
 };
 _Static_assert(sizeof(struct nic_claims) == 4096, "a page, which can be made writable alone");

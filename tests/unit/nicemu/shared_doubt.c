@@ -146,8 +146,8 @@ static struct nic_desc *of_kind(int kind, int i)
 	return post(i, write ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ, 0, 0, len);
 }
 
-/* Of a connection that is no more b's NIC does nothing; but it has looked, and is asked again. */
-static void asked_of_an_earlier_life(void)
+/* Of a connection that is no more b's NIC does nothing; but it has looked, before or after a's patience is over, and is asked again. */
+static void asked_of_an_earlier_life(bool soon)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
 		struct nic_desc *d;
@@ -159,9 +159,11 @@ static void asked_of_an_earlier_life(void)
 		CHECK(ab()->tx_pos != first);
 		for (; first != ab()->tx_pos; first++)
 			ab()->tx[first & (NIC_RING_CELLS - 1)].gen ^= 1;
+		if (soon)
+			nic_poll(p.b.nic);
 		poll_a(LONG_AGO);
 		CHECK(good(d));
-		CHECK(ab()->absent);
+		CHECK_EQ(ab()->absent, !soon);
 		pair_poll(&p);
 		CHECK(counter(p.b.nic, "stale_packets") > 0);
 		ab()->put.alone = ab()->get.alone = 0;
@@ -170,6 +172,41 @@ static void asked_of_an_earlier_life(void)
 		pair_poll(&p);
 		CHECK(good(d));
 		CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
+		pair_close(&p);
+	}
+}
+
+static void earlier_life_seen_late(void) { asked_of_an_earlier_life(false); }
+static void earlier_life_seen_soon(void) { asked_of_an_earlier_life(true); }
+
+/* The same of one that has waited in b's line, and of one that makes no sense. */
+static void passed_over_in_line(void)
+{
+	for (int sense = 0; sense < 2; sense++) {
+		struct nic_link *link;
+		struct nic_desc *d;
+
+		BEGIN(UINT32_MAX, UINT32_MAX);
+		link = ba();
+		post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+		d = post(1, NIC_CTL_RDMA_READ, 0, 0, 4096);
+		if (!sense)
+			ab()->tx[(ab()->tx_pos - 1) & (NIC_RING_CELLS - 1)].ask.part = 0;
+		nic_poll(p.b.nic);
+		CHECK_EQ(link->favour_tail - link->favour_head, 1 + sense); /* the first has more parts than a pass */
+		link->favour[(link->favour_head + 1) % NIC_CLAIMS].gen ^= 1;
+		while (link->favour_head != link->favour_tail) {
+			nic_poll(p.b.nic);
+			nic_poll(p.a.nic);
+		}
+		poll_a(LONG_AGO);
+		CHECK(good(d));
+		CHECK(!ab()->absent);
+		d = post(2, NIC_CTL_RDMA_READ, 0, 0, 4096);
+		CHECK_EQ(counter(p.a.nic, "shared"), 3);
+		pair_poll(&p);
+		CHECK(good(d));
+		CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
 		pair_close(&p);
 	}
 }
@@ -227,41 +264,79 @@ static void doubt_of_one_that_waits(void)
 	CHECK(good(d));
 	ab()->put.alone = 0;
 	ab()->half.alone = 3;
+	ab()->mutual = 3;
 	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
 	waits = post(1, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
 	poll_a(10);
 	CHECK(!done(d) && !done(waits));
 	CHECK_EQ(ab()->half.alone, 3);
+	CHECK_EQ(ab()->mutual, 2); /* d */
 	pair_poll(&p);
 	CHECK(good(d) && good(waits));
 	CHECK_EQ(ab()->half.alone, 2);
+	CHECK_EQ(ab()->mutual, 1);
 	CHECK(is_pattern(p.b.mem, BIG, 6));
 	pair_close(&p);
 }
 
-/* No cell is free to ask in: a does it alone rather than wait until b looks. */
+/* Packets of nothing until so few cells are free. */
+static void fill_link(uint32_t left)
+{
+	struct nic_packet *cell;
+
+	while ((cell = nic_link_reserve(ab(), left))) {
+		nic_packet_set(cell, nic_packet_word(NIC_OP_RETURN, 0, 0), 0);
+		cell->ret.n = 0;
+		nic_link_publish(ab(), cell, 1);
+	}
+}
+
+/* There are hardly any cells to ask in: a does it alone rather than wait until b looks. */
 static void link_is_full(void)
 {
-	for (int kind = 0; kind < KINDS; kind++) {
-		struct nic_packet *cell;
-
-		BEGIN(0, UINT32_MAX);
-		while ((cell = nic_link_reserve(ab(), NIC_RING_RESERVE))) {
-			nic_packet_set(cell, nic_packet_word(NIC_OP_RETURN, 0, 0), 0);
-			cell->ret.n = 0;
-			nic_link_publish(ab(), cell, 1);
+	for (int kind = 0; kind < KINDS; kind++)
+		for (uint32_t left = NIC_RING_RESERVE; left < NIC_RING_RESERVE + 4; left++) {
+			BEGIN(0, UINT32_MAX);
+			fill_link(left);
+			CHECK(good(of_kind(kind, 0)));
+			CHECK_EQ(counter(p.a.nic, "shared"), 0);
+			CHECK_EQ(counter(p.a.nic, "link_full"), 0);
+			pair_poll(&p);
+			of_kind(kind, 1);
+			CHECK_EQ(counter(p.a.nic, "shared"), 1);
+			pair_poll(&p);
+			CHECK(good(&p.a.desc[1]));
+			CHECK_EQ(counter(p.b.nic, "bad_packets"), 0);
+			pair_close(&p);
 		}
-		CHECK(good(of_kind(kind, 0)));
-		CHECK_EQ(counter(p.a.nic, "shared"), 0);
-		CHECK_EQ(counter(p.a.nic, "link_full"), 0);
-		pair_poll(&p);
-		of_kind(kind, 1);
-		CHECK_EQ(counter(p.a.nic, "shared"), 1);
-		pair_poll(&p);
-		CHECK(good(&p.a.desc[1]));
-		CHECK_EQ(counter(p.b.nic, "bad_packets"), 0);
-		pair_close(&p);
-	}
+}
+
+/* There are no buffers to send a write in: the same, unless one before it is still on the link. */
+static void no_buffers(void)
+{
+	static uint32_t index[NIC_POOL_BUFFERS];
+	struct nic_desc *d, *waits;
+	uint32_t n = 0;
+
+	BEGIN(PUT_MAX, 65536);
+	pattern(p.a.mem, 20000, 7);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 10000);
+	while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.a.nic, &index[n]))
+		n++;
+	pattern(p.a.mem, 20000, 8);
+	waits = post(1, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
+	CHECK(!done(d) && !done(waits));
+	pair_poll(&p);
+	CHECK(good(d) && good(waits));
+	CHECK_EQ(counter(p.a.nic, "bytes_write"), 20000);
+	CHECK(is_pattern(p.b.mem, 20000, 8));
+	CHECK(good(post(2, NIC_CTL_RDMA_WRITE, 0, 0, 20000)));
+	while (n--)
+		nic_buffer_give(p.a.nic, index[n]);
+	CHECK(!done(post(3, NIC_CTL_RDMA_WRITE, 0, 0, 20000)));
+	pair_poll(&p);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), 30000);
+	pair_close(&p);
 }
 
 int main(void)
@@ -272,9 +347,12 @@ int main(void)
 	CASE(exchange_of_reads);
 	CASE(exchange_of_writes);
 	CASE(asked_by_the_peer);
-	CASE(asked_of_an_earlier_life);
+	CASE(earlier_life_seen_late);
+	CASE(earlier_life_seen_soon);
+	CASE(passed_over_in_line);
 	CASE(line_of_taken_back);
 	CASE(doubt_of_one_that_waits);
 	CASE(link_is_full);
+	CASE(no_buffers);
 	return check_done();
 }
