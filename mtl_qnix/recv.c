@@ -98,7 +98,6 @@ static void probed(const struct cmpi_status *from, struct ompi_status_public_t *
 		return;
 	to->MPI_SOURCE = from->source;
 	to->MPI_TAG = from->tag;
-	to->MPI_ERROR = MPI_SUCCESS;
 	to->_ucount = from->length;
 	to->_cancelled = 0;
 }
