@@ -23,6 +23,15 @@
 
 #include "btl_qnix/common.h"
 
+/* What C-MPI had no resources for, oldest first, to one peer; in a list of such lines while there is something. */
+struct btl_qnix_line {
+	opal_list_item_t super;
+	opal_list_t items;
+	bool listed; /* or being retried */
+};
+typedef struct btl_qnix_line btl_qnix_line_t;
+OBJ_CLASS_DECLARATION(btl_qnix_line_t);
+
 /* A peer.  Never freed before btl_finalize: Open MPI may delete it more than once, and add it again. */
 struct mca_btl_base_endpoint_t {
 	opal_list_item_t super;
@@ -31,6 +40,7 @@ struct mca_btl_base_endpoint_t {
 	struct cmpi_proc *proc; /* NULL: deleted */
 	struct cmpi_proc *am;   /* as proc, but NULL also for this process itself: C-MPI sends no messages to itself */
 	bool lost;              /* and everybody has been told */
+	btl_qnix_line_t frags, ops; /* that wait */
 };
 
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
@@ -85,9 +95,9 @@ struct btl_qnix_module {
 	opal_list_t endpoints;
 	struct mca_btl_base_endpoint_t *self; /* this process as a peer; NULL before it was added */
 	opal_free_list_t frags, ops; /* bounded */
-	opal_mutex_t wait_lock;      /* of the two lists below */
-	opal_list_t waiting_frags, waiting_ops; /* C-MPI was out of resources; retried by progress */
-	atomic_uint waiting;         /* entries in both */
+	opal_mutex_t wait_lock;      /* of the two lists below, and all lines */
+	opal_list_t waiting_frags, waiting_ops; /* lines with something in them; retried by progress */
+	atomic_uint waiting;         /* entries in all of them */
 };
 extern struct btl_qnix_module btl_qnix;
 
@@ -152,7 +162,9 @@ struct btl_qnix_frag *btl_qnix_frag_take(void); /* NULL: the bound is reached */
 void btl_qnix_frag_give(struct btl_qnix_frag *frag);
 int btl_qnix_frag_send_own(struct btl_qnix_frag *frag);
 int btl_qnix_retry(void);
-void btl_qnix_wait(opal_list_t *list, opal_list_item_t *item); /* until progress retries it */
+/* Until progress retries it. */
+void btl_qnix_frag_wait(struct btl_qnix_frag *frag);
+void btl_qnix_op_wait(struct btl_qnix_op *op);
 
 /* loop.c: messages of a process to itself, when btl/self is not there to carry them */
 int btl_qnix_loop_sendi(struct mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, void *header,

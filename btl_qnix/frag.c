@@ -22,6 +22,19 @@ static void frag_construct(struct btl_qnix_frag *frag)
 OBJ_CLASS_INSTANCE(btl_qnix_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
 OBJ_CLASS_INSTANCE(btl_qnix_op_t, opal_free_list_item_t, NULL, NULL);
 
+static void line_construct(struct btl_qnix_line *line)
+{
+	OBJ_CONSTRUCT(&line->items, opal_list_t);
+	line->listed = false;
+}
+
+static void line_destruct(struct btl_qnix_line *line)
+{
+	OBJ_DESTRUCT(&line->items);
+}
+
+OBJ_CLASS_INSTANCE(btl_qnix_line_t, opal_list_item_t, line_construct, line_destruct);
+
 struct btl_qnix_frag *btl_qnix_frag_take(void)
 {
 	return (struct btl_qnix_frag *)opal_free_list_get(&btl_qnix.frags);
@@ -50,20 +63,59 @@ static void complete(struct btl_qnix_frag *frag, int status)
 		btl_qnix_frag_give(frag);
 }
 
-void btl_qnix_wait(opal_list_t *list, opal_list_item_t *item)
+static void wait_in(opal_list_t *list, struct btl_qnix_line *line, opal_list_item_t *item)
 {
 	OPAL_THREAD_LOCK(&btl_qnix.wait_lock);
-	opal_list_append(list, item);
+	opal_list_append(&line->items, item);
+	if (!line->listed)
+		opal_list_append(list, &line->super);
+	line->listed = true;
 	atomic_fetch_add_explicit(&btl_qnix.waiting, 1, memory_order_relaxed); /* a hint; see btl_qnix_progress */
 	OPAL_THREAD_UNLOCK(&btl_qnix.wait_lock);
 }
 
-static opal_list_item_t *take_waiting(opal_list_t *list)
+void btl_qnix_frag_wait(struct btl_qnix_frag *frag)
+{
+	wait_in(&btl_qnix.waiting_frags, &frag->endpoint->frags, &frag->base.super.super);
+}
+
+void btl_qnix_op_wait(struct btl_qnix_op *op)
+{
+	wait_in(&btl_qnix.waiting_ops, &op->endpoint->ops, &op->super.super);
+}
+
+/* The next line of the list, for this thread alone until put_line; *n: so many entries. */
+static struct btl_qnix_line *take_line(opal_list_t *list, size_t *n)
+{
+	struct btl_qnix_line *line;
+
+	OPAL_THREAD_LOCK(&btl_qnix.wait_lock);
+	line = (struct btl_qnix_line *)opal_list_remove_first(list);
+	*n = line ? opal_list_get_size(&line->items) : 0;
+	OPAL_THREAD_UNLOCK(&btl_qnix.wait_lock);
+	return line;
+}
+
+/* With the entry that was taken from it last, if that has to wait on. */
+static void put_line(opal_list_t *list, struct btl_qnix_line *line, opal_list_item_t *item)
+{
+	OPAL_THREAD_LOCK(&btl_qnix.wait_lock);
+	if (item) {
+		opal_list_prepend(&line->items, item);
+		atomic_fetch_add_explicit(&btl_qnix.waiting, 1, memory_order_relaxed);
+	}
+	line->listed = !opal_list_is_empty(&line->items);
+	if (line->listed)
+		opal_list_append(list, &line->super);
+	OPAL_THREAD_UNLOCK(&btl_qnix.wait_lock);
+}
+
+static opal_list_item_t *take_waiting(struct btl_qnix_line *line)
 {
 	opal_list_item_t *item;
 
 	OPAL_THREAD_LOCK(&btl_qnix.wait_lock);
-	item = opal_list_remove_first(list);
+	item = opal_list_remove_first(&line->items);
 	if (item)
 		atomic_fetch_sub_explicit(&btl_qnix.waiting, 1, memory_order_relaxed);
 	OPAL_THREAD_UNLOCK(&btl_qnix.wait_lock);
@@ -93,18 +145,24 @@ static bool retry_op(opal_list_item_t *item)
 	return true;
 }
 
-/* Every entry once, as one peer may be out of resources and the next not; those that fail keep their order. */
+/*
+ * Each line as far as there are resources: one peer may be out of them and the next not.  Only the first that has to wait on is tried
+ * for each peer, however many there are: a program may have thousands under way, and come here for each of them.
+ */
 static int retry_list(opal_list_t *list, bool (*retry)(opal_list_item_t *))
 {
-	size_t left = opal_list_get_size(list); /* unlocked: a guess; the loop also ends when the list does */
-	opal_list_item_t *item;
+	size_t lines = opal_list_get_size(list), n; /* unlocked: a guess; the loop also ends when the list does */
+	struct btl_qnix_line *line;
 	int events = 0;
 
-	for (; left && (item = take_waiting(list)); left--) {
-		if (retry(item))
+	for (; lines && (line = take_line(list, &n)); lines--) {
+		opal_list_item_t *item = NULL;
+
+		for (; n && (item = take_waiting(line)) && retry(item); n--) {
 			events++;
-		else
-			btl_qnix_wait(list, item);
+			item = NULL;
+		}
+		put_line(list, line, item);
 	}
 	return events;
 }

@@ -12,7 +12,19 @@
 
 #include "opal/util/output.h"
 
-OBJ_CLASS_INSTANCE(mca_btl_base_endpoint_t, opal_list_item_t, NULL, NULL);
+static void endpoint_construct(struct mca_btl_base_endpoint_t *endpoint)
+{
+	OBJ_CONSTRUCT(&endpoint->frags, btl_qnix_line_t);
+	OBJ_CONSTRUCT(&endpoint->ops, btl_qnix_line_t);
+}
+
+static void endpoint_destruct(struct mca_btl_base_endpoint_t *endpoint)
+{
+	OBJ_DESTRUCT(&endpoint->ops);
+	OBJ_DESTRUCT(&endpoint->frags);
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_base_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
 
 static bool is_self(const opal_process_name_t *name)
 {
@@ -197,8 +209,8 @@ void btl_qnix_dump(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 	if (endpoint)
 		opal_output(0, "btl:qnix: %s (pid %d)%s", qnix_name_text(&endpoint->name, name),
 		            endpoint->proc ? cmpi_proc_pid(endpoint->proc) : 0, endpoint->proc ? "" : ", deleted");
-	opal_output(0, "btl:qnix: waiting for resources: %zu control messages, %zu transfers",
-	            opal_list_get_size(&btl_qnix.waiting_frags), opal_list_get_size(&btl_qnix.waiting_ops));
+	opal_output(0, "btl:qnix: waiting for resources: %u control messages and transfers",
+	            atomic_load_explicit(&btl_qnix.waiting, memory_order_relaxed)); /* a count */
 	if (verbose && btl_qnix.cmpi)
 		dump_counters();
 }

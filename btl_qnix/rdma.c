@@ -90,7 +90,7 @@ int btl_qnix_op_run(struct btl_qnix_op *op)
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OPAL_SUCCESS;
 	if (err == CMPI_AGAIN) {
-		btl_qnix_wait(&btl_qnix.waiting_ops, &op->super.super);
+		btl_qnix_op_wait(op);
 		return OPAL_SUCCESS;
 	}
 	opal_free_list_return(&btl_qnix.ops, &op->super);

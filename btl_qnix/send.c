@@ -147,7 +147,7 @@ int btl_qnix_send(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *en
 	} else if (frag->place == BTL_QNIX_OWN) {
 		err = btl_qnix_frag_send_own(frag);
 		if (err == CMPI_AGAIN) {
-			btl_qnix_wait(&btl_qnix.waiting_frags, &frag->base.super.super);
+			btl_qnix_frag_wait(frag);
 			return OPAL_SUCCESS;
 		}
 	} else if (frag->place == BTL_QNIX_HEAP) {

@@ -156,6 +156,51 @@ static MPI_Group only(int rank)
 	return one;
 }
 
+/* What the NIC's library has refused for want of room so far; 0 over another transport. */
+static unsigned long long refused(void)
+{
+	static MPI_T_pvar_session session;
+	static MPI_T_pvar_handle counter;
+	unsigned long long value = 0;
+	int level, index, count;
+
+	if (!session) {
+		MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+		MPI_T_pvar_session_create(&session);
+		if (MPI_T_pvar_get_index("btl_qnix_cmpi_again", MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS)
+			MPI_T_pvar_handle_alloc(session, index, NULL, &counter, &count);
+	}
+	if (counter)
+		MPI_T_pvar_read(session, counter, &value);
+	return value;
+}
+
+/* Far more puts at once than there is room for, of a cell each, every other one to either neighbour: what waits is not tried again and again. */
+static void try_many(void)
+{
+	enum { PUTS = 20000 };
+	long *out = check_memory(sizeof(long) * PUTS);
+	unsigned long long before = refused();
+	int wrong = 0;
+
+	cells_set(0);
+	for (int i = 0; i < PUTS; i++)
+		out[i] = datum(w.me, 0, i);
+	MPI_Win_fence(MPI_MODE_NOPRECEDE, w.win);
+	for (int i = 0; i < PUTS; i++) {
+		int to = i & 1 ? w.right : w.left;
+
+		MPI_Put(out + i, 1, MPI_LONG, to, place(to, i), 1, MPI_LONG, w.win);
+	}
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, w.win);
+	for (int i = 0; i < PUTS; i++)
+		wrong += w.cells[i] != datum(i & 1 ? w.left : w.right, 0, i);
+	CHECK(wrong == 0, "%d of %d cells are wrong", wrong, PUTS);
+	CHECK(refused() - before <= 50ull * PUTS, "%llu refusals of %d puts", refused() - before, PUTS);
+	free(out);
+	group_end("many");
+}
+
 static void try_pscw(void)
 {
 	long *out = check_memory(sizeof(long) * CELLS);
@@ -498,6 +543,7 @@ static void try_all(enum flavour flavour)
 	if (check.total_bad && !made)
 		return;
 	try_fence();
+	try_many();
 	try_pscw();
 	try_lock();
 	try_lock_all();
