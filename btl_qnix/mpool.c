@@ -5,7 +5,8 @@
  * asked for has the NIC open: so a job without the NIC has no such pool, and there is nothing to load or to choose.
  *
  * What the card has no room for, and what is to be aligned to more than a page, Open MPI takes from the C library, and
- * tells the two apart when it is freed.
+ * tells the two apart when it is freed.  So with what is smaller than a page, but for the first few of it at a time: a block of the
+ * card is 64 KB at least, too much for each element of a list, and osc/rdma attaches no more than 64 blocks that share no page.
  */
 #include "btl_qnix/common.h"
 
@@ -18,12 +19,13 @@
 #include "opal/mca/mpool/base/base.h"
 #include "opal/mca/mpool/mpool.h"
 
-enum { BID = 60 /* the C library's pool bids 50 */, PAGE = 4096 };
+enum { BID = 60 /* the C library's pool bids 50 */, PAGE = 4096, SMALL_MOST = 16 /* blocks of less than a page */ };
 
 static bool wanted[QNIX_MTL + 1];
 static unsigned users;   /* bit per component */
 static struct cmpi *nic; /* theirs in common */
 static atomic_long blocks; /* that were not freed yet */
+static void *_Atomic small[SMALL_MOST]; /* of them, those of less than a page */
 static mca_base_component_list_item_t *item;
 
 static int query(const char *hints, int *priority, mca_mpool_base_module_t **module);
@@ -75,18 +77,35 @@ static int query(const char *hints, int *priority, mca_mpool_base_module_t **mod
 	return OPAL_SUCCESS;
 }
 
+/* A place in the list of small blocks for `to` where `from` is; NULL as the one is a free place, as the other sets it free. */
+static void *_Atomic *replace_small(void *from, void *to)
+{
+	for (int i = 0; i < SMALL_MOST; i++) {
+		void *expected = from;
+
+		if (atomic_compare_exchange_strong_explicit(&small[i], &expected, to, memory_order_relaxed, memory_order_relaxed)) /* they order nothing */
+			return &small[i];
+	}
+	return NULL;
+}
+
 static void *pool_alloc(mca_mpool_base_module_t *mpool, size_t size, size_t align, uint32_t flags)
 {
+	void *_Atomic *place = NULL;
 	void *memory = NULL;
 
 	(void)mpool;
 	(void)flags;
-	if (align > PAGE)
+	if (align > PAGE || (size < PAGE && !(place = replace_small(NULL, &pool))))
 		return NULL;
 	if (cmpi_mem_alloc(nic, size ? size : 1, &memory) == CMPI_OK) {
 		atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed); /* a count; it orders nothing */
+		if (place)
+			atomic_store_explicit(place, memory, memory_order_relaxed);
 		return memory;
 	}
+	if (place)
+		atomic_store_explicit(place, NULL, memory_order_relaxed);
 	qnix_tell(users & 1u << QNIX_BTL ? QNIX_BTL : QNIX_MTL, 5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
 	return NULL;
 }
@@ -97,6 +116,7 @@ static void pool_free(mca_mpool_base_module_t *mpool, void *memory)
 	(void)mpool;
 	if (!nic)
 		return;
+	replace_small(memory, NULL);
 	cmpi_mem_free(nic, memory);
 	atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
 }

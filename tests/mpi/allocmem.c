@@ -182,6 +182,54 @@ static void run_window(void)
 	check_group("memory of a window");
 }
 
+/* The elements of a list, each attached by itself: far more than osc/rdma attaches if they share no page. */
+static void run_small(void)
+{
+	enum { BLOCKS = 200 };
+	long *block[BLOCKS], value[BLOCKS];
+	MPI_Aint mine[BLOCKS], *all;
+	MPI_Comm comm;
+	MPI_Win win;
+	int rank, size;
+
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	all = check_memory((size_t)size * sizeof(mine));
+	if (!CHECK(MPI_Win_create_dynamic(MPI_INFO_NULL, comm, &win) == MPI_SUCCESS, "no dynamic window over this transport")) {
+		check_group("small blocks");
+		return;
+	}
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	for (int i = 0; i < BLOCKS; i++) {
+		block[i] = (long *)(void *)allocate(2 * sizeof(long));
+		block[i][0] = -1;
+		value[i] = 1000 * rank + i;
+		if (MPI_Win_attach(win, block[i], 2 * sizeof(long)) != MPI_SUCCESS) {
+			fprintf(stderr, "block %d of %d cannot be attached\n", i, BLOCKS);
+			MPI_Abort(MPI_COMM_WORLD, 1); /* Open MPI 4.1 hangs in what comes after that */
+		}
+		MPI_Get_address(block[i], &mine[i]);
+	}
+	MPI_Allgather(mine, BLOCKS, MPI_AINT, all, BLOCKS, MPI_AINT, comm);
+	MPI_Win_lock_all(0, win);
+	for (int i = 0; i < BLOCKS; i++)
+		MPI_Put(&value[i], 1, MPI_LONG, (rank + 1) % size, all[(rank + 1) % size * BLOCKS + i], 1, MPI_LONG, win);
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(comm);
+	for (int i = 0; i < BLOCKS; i++)
+		CHECK(block[i][0] == 1000L * ((rank + size - 1) % size) + i, "block %d has %ld", i, block[i][0]);
+	for (int i = 0; i < BLOCKS; i++)
+		MPI_Win_detach(win, block[i]);
+	MPI_Win_free(&win);
+	for (int i = 0; i < BLOCKS; i++)
+		MPI_Free_mem(block[i]);
+	MPI_Comm_free(&comm);
+	free(all);
+	check_group("small blocks");
+}
+
 int main(int argc, char **argv)
 {
 	char *left;
@@ -196,6 +244,7 @@ int main(int argc, char **argv)
 	run_many();
 	run_huge(shared);
 	run_window();
+	run_small();
 	left = allocate(BIGGEST);
 	check_fill(left, BIGGEST, 5);
 	if (check_done())
