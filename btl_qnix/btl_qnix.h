@@ -98,6 +98,8 @@ struct btl_qnix_module {
 	opal_mutex_t wait_lock;      /* of the two lists below, and all lines */
 	opal_list_t waiting_frags, waiting_ops; /* lines with something in them; retried by progress */
 	atomic_uint waiting;         /* entries in all of them */
+	atomic_uint under_way;       /* operations, those that wait included */
+	atomic_uint flushes;
 };
 extern struct btl_qnix_module btl_qnix;
 
@@ -184,6 +186,7 @@ int btl_qnix_put(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *end
 int btl_qnix_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, void *local, uint64_t remote,
                  mca_btl_base_registration_handle_t *local_handle, mca_btl_base_registration_handle_t *remote_handle,
                  size_t size, int flags, int order, mca_btl_base_rdma_completion_fn_t done, void *context, void *data);
+int btl_qnix_flush(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint);
 struct btl_qnix_op *btl_qnix_op_take(void); /* NULL: the bound is reached */
 int btl_qnix_op_run(struct btl_qnix_op *op);
 int btl_qnix_op_start(struct btl_qnix_op *op); /* enum cmpi_err */

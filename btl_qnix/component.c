@@ -63,6 +63,7 @@ struct btl_qnix_module btl_qnix = {
 		.btl_atomic_op = btl_qnix_atomic_op,
 		.btl_atomic_fop = btl_qnix_atomic_fop,
 		.btl_atomic_cswap = btl_qnix_atomic_cswap,
+		.btl_flush = btl_qnix_flush,
 		.btl_register_mem = btl_qnix_register_mem,
 		.btl_deregister_mem = btl_qnix_deregister_mem,
 		.btl_register_error = btl_qnix_register_error,
@@ -101,7 +102,7 @@ static void set_defaults(mca_btl_base_module_t *btl)
 	btl->btl_latency = 2;                                /* vader says 1 and tcp 100: osc/rdma prefers the lower */
 	btl->btl_bandwidth = 40000;
 	btl->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS |
-	                 BTL_QNIX_VERSION_FLAGS;
+	                 MCA_BTL_FLAGS_RDMA_FLUSH | BTL_QNIX_VERSION_FLAGS;
 	btl->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND | MCA_BTL_ATOMIC_SUPPORTS_OR |
 	                        MCA_BTL_ATOMIC_SUPPORTS_XOR | MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_MIN |
 	                        MCA_BTL_ATOMIC_SUPPORTS_MAX | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
@@ -161,6 +162,7 @@ static int component_open(void)
 	OBJ_CONSTRUCT(&btl_qnix.ops, opal_free_list_t);
 	atomic_store_explicit(&btl_qnix.closing, false, memory_order_relaxed); /* one thread so far */
 	atomic_store_explicit(&btl_qnix.waiting, 0, memory_order_relaxed);
+	atomic_store_explicit(&btl_qnix.under_way, 0, memory_order_relaxed);
 	return version_fits() ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
 }
 

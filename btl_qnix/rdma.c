@@ -8,7 +8,11 @@
 
 #include <stddef.h>
 
+#include "opal/runtime/opal_progress.h"
+
 _Static_assert(offsetof(struct cmpi_reg, key) == 0, "the key is what travels of a handle");
+
+enum { OTHERS_EVERY = 16 }; /* flushes between two calls of Open MPI's progress, when nothing is under way */
 
 static unsigned access_of(uint32_t flags)
 {
@@ -44,7 +48,17 @@ int btl_qnix_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registratio
 
 struct btl_qnix_op *btl_qnix_op_take(void)
 {
-	return (struct btl_qnix_op *)opal_free_list_get(&btl_qnix.ops);
+	struct btl_qnix_op *op = (struct btl_qnix_op *)opal_free_list_get(&btl_qnix.ops);
+
+	if (OPAL_LIKELY(op))
+		atomic_fetch_add_explicit(&btl_qnix.under_way, 1, memory_order_relaxed); /* by the thread that will flush, or before it knows */
+	return op;
+}
+
+/* It has ended, or did not start. */
+static void count_out(void)
+{
+	atomic_fetch_sub_explicit(&btl_qnix.under_way, 1, memory_order_release); /* pairs with btl_qnix_flush */
 }
 
 /* The operation returns to its list first: the callback may start the next one. */
@@ -60,6 +74,7 @@ void btl_qnix_op_done(void *arg, int err)
 	err = OPAL_LIKELY(err == CMPI_OK) ? OPAL_SUCCESS : btl_qnix_failed(endpoint, err);
 	if (done)
 		done(&btl_qnix.super, endpoint, local, handle, context, data, err);
+	count_out();
 }
 
 int btl_qnix_op_start(struct btl_qnix_op *op)
@@ -94,6 +109,7 @@ int btl_qnix_op_run(struct btl_qnix_op *op)
 		return OPAL_SUCCESS;
 	}
 	opal_free_list_return(&btl_qnix.ops, &op->super);
+	count_out();
 	return btl_qnix_failed(endpoint, err);
 }
 
@@ -149,4 +165,27 @@ int btl_qnix_get(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *end
 {
 	(void)btl, (void)flags, (void)order;
 	return transfer(BTL_QNIX_GET, endpoint, local, remote, local_handle, remote_handle, size, done, context, data);
+}
+
+/*
+ * osc/rdma calls this where it would otherwise call progress once, and then for as long as it counts operations of a window.  Mostly nothing is
+ * under way: transfers are over at once, or never came here, because the window is in memory that this process has mapped itself.  Then only
+ * the NIC is looked at; everything else that has work in progress, which Open MPI's call knows, comes by now and then.  Operations of ob1 are
+ * waited for as well, as by the other BTLs that have a flush: they need no more of the peer than those of a window.
+ */
+int btl_qnix_flush(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint)
+{
+	/* Relaxed, and in two steps: a number of two threads that counts as one is no loss. */
+	unsigned flushes = atomic_load_explicit(&btl_qnix.flushes, memory_order_relaxed) + 1;
+
+	(void)btl, (void)endpoint;
+	atomic_store_explicit(&btl_qnix.flushes, flushes, memory_order_relaxed);
+	cmpi_at_work(btl_qnix.cmpi);
+	if (flushes % OTHERS_EVERY)
+		btl_qnix_progress();
+	else
+		opal_progress();
+	while (OPAL_UNLIKELY(atomic_load_explicit(&btl_qnix.under_way, memory_order_acquire))) /* pairs with count_out */
+		opal_progress();
+	return OPAL_SUCCESS;
 }

@@ -123,6 +123,12 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
  */
 int cmpi_progress(struct cmpi *cmpi);
 
+/*
+ * Whoever calls this is at work, even if the next pass finds nothing: it is followed by no rest, or, now and then, by a short one.  Such is a
+ * program that looks after transfers which leave nothing to be found, or which never were the NIC's.
+ */
+void cmpi_at_work(struct cmpi *cmpi);
+
 /* ---- matched messages (hot) -------------------------------------------------------------------------------------- */
 
 /*

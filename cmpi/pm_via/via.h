@@ -274,7 +274,7 @@ struct cmpi {
 	uint32_t idle, idle_mask;        /* passes without an event, one after the other; when to ask what to do about it */
 	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
-	bool moved;                      /* a transfer was complete at once since the last look */
+	bool moved;                      /* a transfer was complete at once since the last look, or somebody is at work */
 	uint32_t spared;                 /* looks that were followed by no rest because of that */
 	bool alone;
 	cmpi_error_fn *error;

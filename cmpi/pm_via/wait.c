@@ -68,14 +68,23 @@ void via_wait(struct cmpi *c)
 
 /*
  * A transfer that is complete when it is started leaves nothing to be found, but who looks after it does not wait for long.
- * Some of them may well wait, for what transfers show: so the core is still offered now and then.
+ * Some of them may well wait, for what transfers show: so the core is still offered now and then, but for no sleep.
  */
 bool via_wait_spared(struct cmpi *c)
 {
-	bool spared = c->moved && ++c->spared % SPARED;
+	/* Relaxed: another thread's word comes with this look or with the next. */
+	bool moved = __atomic_load_n(&c->moved, __ATOMIC_RELAXED);
 
-	c->moved = false;
-	return spared;
+	if (!moved)
+		return false;
+	__atomic_store_n(&c->moved, false, __ATOMIC_RELAXED);
+	c->wait.Began = 0;
+	return ++c->spared % SPARED;
+}
+
+void cmpi_at_work(struct cmpi *c)
+{
+	__atomic_store_n(&c->moved, true, __ATOMIC_RELAXED); /* see via_wait_spared */
 }
 
 void via_wait_look(struct cmpi *c)
