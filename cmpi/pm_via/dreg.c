@@ -11,14 +11,26 @@
  *
  * When nothing can be dropped, registration fails and the caller falls back: rendezvous to R3, a put or get to an error.
  */
+#include <time.h>
+
 #include "cmpi/pm_via/via.h"
 
 enum {
 	PAGE = 4096,
 	LARGE_AFTER = 64 << 20, /* to make a large page takes about the time that it then saves in moving so much */
 	LARGE_ROUNDS = 6,       /* after each round over the entry twice as much, so many times */
-	LARGE_MOST = 8,         /* at once: each may take a millisecond */
+	LARGE_MOST = 8,         /* at once, */
+	LARGE_LONG = 1000000,   /* and none after so many nanoseconds: where free memory is in small pieces, each may take 20 million; */
+	LARGE_SHARE = 16,       /* then it goes on when this has been one part of so many of the time since */
 };
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static uint32_t page_bucket(uint64_t base)
 {
@@ -158,9 +170,16 @@ static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len
  */
 static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dreg_entry *e)
 {
-	for (int n = 0; e->used >= e->large_after && n < LARGE_MOST; n++) {
+	uint64_t from = nanoseconds(), spent = 0;
+
+	if (from < c->dreg.large_rest) {
+		e->used -= e->large_after / 8; /* a little later */
+		return;
+	}
+	for (int n = 0; e->used >= e->large_after && n < LARGE_MOST && spent < LARGE_LONG; n++) {
 		e->used -= e->large_after;
 		VipxLargePage(c->nic, (void *)(uintptr_t)e->large_next);
+		spent = nanoseconds() - from;
 		e->large_next = (e->large_next & ~(uint64_t)(VIPX_LARGE_PAGE - 1)) + VIPX_LARGE_PAGE;
 		if (e->large_next - e->base < e->len)
 			continue;
@@ -170,6 +189,8 @@ static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dre
 	}
 	if (e->used > e->large_after)
 		e->used = e->large_after;
+	if (spent >= LARGE_LONG)
+		c->dreg.large_rest = from + spent * LARGE_SHARE;
 }
 
 /* ---- records of users ------------------------------------------------------------------------------------------------ */

@@ -143,6 +143,7 @@ struct via_dreg {
 	struct via_dreg_entry *by_handle[VIA_DREG_BUCKETS];
 	struct via_dreg_entry *newest, *oldest; /* unused */
 	uint32_t entries;
+	uint64_t large_rest; /* no large pages before this time */
 	struct via_reg *free_regs;
 	struct via_dreg_entry *free_entries; /* by chain */
 };

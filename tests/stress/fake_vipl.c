@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct fake_net fake_net;
 
@@ -495,13 +496,21 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE handle, VIP_PVOID memory)
 
 static VIP_PVOID large_at;
 static uint32_t large_asked;
+static unsigned large_us;
 
 VIP_RETURN VipxLargePage(VIP_NIC_HANDLE handle, VIP_PVOID at)
 {
 	(void)handle;
 	large_at = at;
 	large_asked++;
+	if (large_us)
+		usleep(large_us);
 	return VIP_NOT_DONE;
+}
+
+void fake_large_takes(unsigned us)
+{
+	large_us = us;
 }
 
 uint32_t fake_large_pages(VIP_PVOID *at)

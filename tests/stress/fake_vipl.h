@@ -56,6 +56,7 @@ void fake_in_flight(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, void (*fn)(void *arg
 uint32_t fake_closest(void);
 /* How often a large page was asked for, and where the last time. */
 uint32_t fake_large_pages(VIP_PVOID *at);
+void fake_large_takes(unsigned us); /* each of them */
 /* Refuses the next registrations of memory (not of vbufs made before). */
 void fake_refuse_registrations(uint32_t n);
 

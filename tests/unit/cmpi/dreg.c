@@ -4,6 +4,8 @@
  */
 #include "tests/unit/cmpi/job.h"
 
+#include <unistd.h>
+
 enum { PAGE = 4096, PAGES = 64 };
 
 static uint8_t memory[PAGES * PAGE] __attribute__((aligned(PAGE)));
@@ -285,6 +287,29 @@ static void large_pages(void)
 	job_close();
 }
 
+/* Where they take long there is one at a time, and then none for fifteen times as long; what was moved meanwhile is not forgotten. */
+static void large_pages_that_take_long(void)
+{
+	enum { MB = 1 << 20 };
+	uint8_t *at = (uint8_t *)(uintptr_t)(2000ull * VIPX_LARGE_PAGE);
+	uint32_t early = 0, late = 0;
+	VIP_PVOID where = NULL;
+
+	REQUIRE(open_one(100, true));
+	use(at, 1, &where);
+	fake_large_takes(20000);
+	CHECK_EQ(use(at, (size_t)1024 * MB, &where), 1);
+	for (int i = 0; i < 24; i++)
+		early += use(at, 4 * MB, &where);
+	CHECK_EQ(early, 0);
+	usleep(16 * 21000);
+	for (int i = 0; i < 4 && !late; i++)
+		late = use(at, 4 * MB, &where);
+	CHECK_EQ(late, 1);
+	fake_large_takes(0);
+	job_close();
+}
+
 int main(void)
 {
 	CASE(hits_and_misses);
@@ -297,5 +322,6 @@ int main(void)
 	CASE(what_a_peer_may_touch);
 	CASE(random_use);
 	CASE(large_pages);
+	CASE(large_pages_that_take_long);
 	return check_done();
 }
