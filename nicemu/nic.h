@@ -326,10 +326,13 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
 enum nic_rest { NIC_REST_SPIN, NIC_REST_YIELD, NIC_REST_SLEEP };
 struct nic_wait {
 	uint32_t rest;  /* enum nic_rest: what nic_wait_rest does */
-	uint32_t gap;   /* private, as is what follows `began` */
+	uint16_t gap, sum; /* private, as is what follows `began` */
 	uint64_t began; /* the consumer sets 0 when something has come: a new wait of the same loop begins */
 	uint64_t last, sleep;
-	uint32_t looks, yields, switches, looking;
+	uint64_t cpu;
+	uint32_t looks, yields, switches;
+	uint16_t lent, least_lent, least_gap;
+	uint8_t burst, looking, loose;
 	struct nic *nic;
 };
 uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest);

@@ -56,7 +56,11 @@ enum {
 	SPIN_LOOKS = 256,       /* idle looks between two questions, with a core of one's own: some 10 us */
 	COUNT_EVERY = 200 * MS, /* processes and cores are counted again, */
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
-	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average */
+	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average, */
+	LENT = 4 * US,          /* and what is used of the processor if it lends the core to others itself, which a yield is most of; */
+	LENT_LOOKS = 64,        /* that is asked once for so many looks */
+	BURST = 8,              /* looks without a rest, before a sleep */
+	EMPTY_CLOCKS = 24,      /* looks at the clock that take about as long as a program needs that does nothing else between two looks */
 	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once */
 	LINGER = 300,           /* looks at a barrier before a yield: about what that takes if somebody else has the core then */
 	YIELDS = 20,            /* before the first sleep, */
@@ -75,12 +79,17 @@ enum {
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
 
-static uint64_t now(void)
+static uint64_t clock_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_of(CLOCK_MONOTONIC);
 }
 
 /* ---- the barrier ------------------------------------------------------------------------------------------------- */
@@ -129,6 +138,20 @@ static uint8_t mode_of(const char *word)
 	return mode;
 }
 
+/* What a look at the clock takes, at best. */
+static uint64_t clock_cost(void)
+{
+	uint64_t least = UINT64_MAX, last = now();
+
+	for (int i = 0; i < 64; i++) {
+		uint64_t at = now();
+
+		least = at - last < least ? at - last : least;
+		last = at;
+	}
+	return least;
+}
+
 void nic_wait_open(struct nic *nic)
 {
 	struct nic_waiting *w = &nic->waiting;
@@ -139,6 +162,7 @@ void nic_wait_open(struct nic *nic)
 		w->mode = MODE_SLEEP; /* the NIC needs a core, too */
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
+	w->empty = EMPTY_CLOCKS * clock_cost() < TIGHT ? (uint16_t)(EMPTY_CLOCKS * clock_cost()) : TIGHT;
 }
 
 void nic_wait_publish(struct nic *nic)
@@ -463,7 +487,8 @@ static void follow_gap(struct nic_wait *wait, uint64_t at)
 {
 	uint64_t gap = at - wait->last;
 
-	wait->gap = (uint32_t)((wait->gap * 7ull + (gap < GAP_MOST ? gap : GAP_MOST)) / 8);
+	wait->gap = (uint16_t)((wait->gap * 7ull + (gap < GAP_MOST ? gap : GAP_MOST)) / 8);
+	wait->sum = (uint16_t)(wait->sum + (gap < TIGHT ? gap : TIGHT)); /* of a burst */
 }
 
 void nic_wait_look(struct nic_wait *wait)
@@ -486,12 +511,69 @@ static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t 
 	return ns < longest ? ns : longest;
 }
 
+/*
+ * Between two looks there is more than a loop needs that does nothing else.  But the program may lend the core to others itself, as Open MPI
+ * does that has been told that cores are short: then little of that time is its own.
+ */
+static bool lends(struct nic_wait *wait)
+{
+	uint64_t cpu, used;
+
+	if (++wait->loose % LENT_LOOKS == 0) {
+		cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
+		used = (cpu - wait->cpu) / LENT_LOOKS;
+		wait->cpu = cpu;
+		wait->lent = used < LENT && 3 * used <= 2 * wait->gap ? (uint16_t)used : 0;
+	}
+	return wait->lent;
+}
+
+/*
+ * Does a program that comes by so often do nothing but wait?  It may have work that no NIC hears of, and come by in between each time: then it
+ * takes twice as long as when it only waits.  What that takes is a guess, until waits have shown it to be less; but not much less, for there
+ * are loops of this project that are shorter than any other.
+ */
+static bool only_waits(uint16_t mean, uint16_t *least, uint16_t guess)
+{
+	uint16_t bound = (uint16_t)(guess * 2 / 3);
+
+	if (!*least)
+		*least = guess;
+	if (mean < *least)
+		*least = mean > bound ? mean : bound;
+	return mean <= 2 * *least;
+}
+
+/* About to sleep, if the program only waits.  To tell, looks must follow each other without a rest, behind which the caches are not its own. */
+static void drowse(struct nic *nic, struct nic_wait *wait, uint64_t at, uint64_t longest, uint8_t burst)
+{
+	bool idle;
+
+	if (wait->gap >= TIGHT) {
+		idle = only_waits(wait->lent, &wait->least_lent, LENT / 2);
+	} else if (burst < BURST) {
+		wait->burst = burst + 1;
+		wait->sum = burst ? wait->sum : 0;
+		wait->rest = NIC_REST_SPIN;
+		return;
+	} else {
+		idle = only_waits(wait->sum / BURST, &wait->least_gap, nic->waiting.empty);
+	}
+	if (!idle)
+		wait->began = at;
+	else if (nic_wait_doze(nic, wait, sleep_length(wait, at, longest)))
+		return;
+	wait->yields = 0; /* what has come may have to wait itself, for a buffer: no spinning on that */
+}
+
 uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 {
 	uint64_t at = now();
 	bool fresh = !wait->began;
+	uint8_t burst = wait->burst;
 
 	wait->rest = NIC_REST_SPIN;
+	wait->burst = 0; /* unless it goes on: see drowse */
 	if (fresh) {
 		wait->last = wait->last ? wait->last : at;
 		wait->began = at;
@@ -510,7 +592,7 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 		follow_gap(wait, at);
 	wait->looking = false;
 	wait->last = at;
-	if (wait->gap >= TIGHT) {
+	if (wait->gap >= TIGHT && !lends(wait)) {
 		wait->began = at;
 		wait->yields = 0;
 		return 1;
@@ -522,9 +604,8 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 		return 1;
 	}
 	wait->rest = NIC_REST_YIELD;
-	if (longest && nic->waiting.mode != MODE_YIELD && wait->yields >= YIELDS && at - wait->began >= SLEEP_SOONEST &&
-	    !nic_wait_doze(nic, wait, sleep_length(wait, at, longest)))
-		wait->yields = 0; /* what has come may have to wait itself, for a buffer: no spinning on that */
+	if (longest && nic->waiting.mode != MODE_YIELD && wait->yields >= YIELDS && at - wait->began >= SLEEP_SOONEST)
+		drowse(nic, wait, at, longest, burst);
 	nic_count(nic, yields, wait->rest == NIC_REST_YIELD);
 	return 1;
 }

@@ -22,6 +22,7 @@ struct nic_waiting {
 	uint32_t cpu;             /* that this process was on when it rested last, + 1; 0: it has a core of its own */
 	uint32_t population;      /* at the last count */
 	uint32_t quota;           /* whole cores of the control group; 0: no limit */
+	uint16_t empty;           /* nanoseconds between two looks of a program that does nothing but wait: a guess */
 	uint64_t count_next;      /* when to count again */
 	uint64_t stalled_until;   /* others hold the core: believed so long, */
 	uint64_t belief;          /* which was so many nanoseconds */

@@ -342,6 +342,7 @@ struct check_counter {
 static inline struct check_counter check_counter_watch(const char *name)
 {
 	static const char *const component[] = { "btl_qnix", "mtl_qnix" };
+	const char *btl = getenv("OMPI_MCA_btl");
 	struct check_counter c = { .there = false };
 	int level, index, count;
 	char full[64];
@@ -353,10 +354,11 @@ static inline struct check_counter check_counter_watch(const char *name)
 		c.there = MPI_T_pvar_get_index(full, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS &&
 		          MPI_T_pvar_handle_alloc(c.session, index, NULL, &c.handle, &count) == MPI_SUCCESS;
 	}
+	CHECK(c.there || !btl || !strstr(btl, "qnix"), "there is no counter %s", name);
 	return c;
 }
 
-/* How much has been added; -1: there is no such counter. */
+/* How much has been added; -1: there is no such counter, and the list of BTLs does not name this one. */
 static inline long long check_counter_end(struct check_counter *c)
 {
 	unsigned long long value = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More ranks than cores, and nobody told them: barriers do not take whole time slices, and ranks that wait for a rank that
- * is busy elsewhere leave the cores alone, yet answer soon.  What counts is processor time, and the best of many: that other
+ * More ranks than cores, whether they were told or not: barriers do not take whole time slices, ranks that wait for a rank that
+ * is busy elsewhere leave the cores alone, yet answer soon, and who looks for messages in its work is left alone.  What counts is processor time, and the best of many: that other
  * processes have the cores, too, makes a barrier or an answer late, but not dear.  The limits are ten times and more what it takes on a
  * machine that does nothing else, and a tenth of what spinning ranks take.
  */
@@ -97,10 +97,35 @@ static void waiting(void)
 	check_group("waiting");
 }
 
+/*
+ * Rank 0 looks for messages now and then in its work, which others wait for: it is not one that waits, however little it does in between, and
+ * must not be put to sleep.
+ */
+static void working(void)
+{
+	enum { STEPS = 3000 };
+	struct check_counter sleeps = check_counter_watch("sleeps");
+	long long slept;
+	int flag = 0;
+
+	for (int i = 0; check.rank == 0 && i < STEPS && !flag; i++) {
+		double until = seconds() + 1.2e-6;
+
+		while (seconds() < until)
+			;
+		MPI_Iprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+	}
+	slept = check_counter_end(&sleeps);
+	CHECK(!flag, "a message that nobody sent");
+	CHECK(check.rank > 0 || slept <= STEPS / 100, "%lld sleeps in %d steps", slept, STEPS);
+	check_group("working");
+}
+
 int main(int argc, char **argv)
 {
 	check_init(&argc, &argv, "idle", 60);
 	barriers();
 	waiting();
+	working();
 	return check_done();
 }

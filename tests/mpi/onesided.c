@@ -156,38 +156,13 @@ static MPI_Group only(int rank)
 	return one;
 }
 
-/* A counter of the NIC or its library; 0 over another transport. */
-struct counter {
-	const char *name;
-	MPI_T_pvar_handle handle;
-};
-
-static unsigned long long counted(struct counter *c)
-{
-	static MPI_T_pvar_session session;
-	const char *btl = getenv("OMPI_MCA_btl");
-	unsigned long long value = 0;
-	int level, index, count;
-
-	if (!session) {
-		MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-		MPI_T_pvar_session_create(&session);
-	}
-	if (!c->handle && MPI_T_pvar_get_index(c->name, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS)
-		MPI_T_pvar_handle_alloc(session, index, NULL, &c->handle, &count);
-	CHECK(c->handle || !btl || !strstr(btl, "qnix"), "there is no counter %s", c->name);
-	if (c->handle)
-		MPI_T_pvar_read(session, c->handle, &value);
-	return value;
-}
-
 /* Far more puts at once than there is room for, of a cell each, every other one to either neighbour: what waits is not tried again and again. */
 static void try_many(void)
 {
 	enum { PUTS = 20000 };
-	static struct counter again = {.name = "btl_qnix_cmpi_again"};
+	struct check_counter again = check_counter_watch("cmpi_again");
 	long *out = check_memory(sizeof(long) * PUTS);
-	unsigned long long before = counted(&again), refused;
+	long long refused;
 	int wrong = 0;
 
 	cells_set(0);
@@ -203,8 +178,8 @@ static void try_many(void)
 	for (int i = 0; i < PUTS; i++)
 		wrong += w.cells[i] != datum(i & 1 ? w.left : w.right, 0, i);
 	CHECK(wrong == 0, "%d of %d cells are wrong", wrong, PUTS);
-	refused = counted(&again) - before;
-	CHECK(refused <= 50ull * PUTS, "%llu refusals of %d puts", refused, PUTS);
+	refused = check_counter_end(&again);
+	CHECK(refused <= 50ll * PUTS, "%lld refusals of %d puts", refused, PUTS);
 	free(out);
 	group_end("many");
 }
@@ -216,24 +191,24 @@ static void try_many(void)
 static void try_at_home(void)
 {
 	enum { PUTS = 3000 };
-	static struct counter sleeps = {.name = "btl_qnix_sleeps"};
-	unsigned long long before, slept;
+	struct check_counter sleeps;
+	long long slept;
 
 	cells_set(0);
 	MPI_Win_lock_all(0, w.win);
-	before = counted(&sleeps);
+	sleeps = check_counter_watch("sleeps");
 	for (long i = 0; w.me == 0 && i < PUTS; i++) {
 		long value = datum(0, 0, i);
 
 		MPI_Put(&value, 1, MPI_LONG, 0, place(0, i), 1, MPI_LONG, w.win);
 		MPI_Win_flush(0, w.win);
 	}
-	slept = counted(&sleeps) - before;
+	slept = check_counter_end(&sleeps);
 	MPI_Win_unlock_all(w.win);
 	MPI_Barrier(w.comm);
 	if (w.me == 0) {
 		data_expect("put to itself", w.cells, 0, 0, PUTS);
-		CHECK(slept <= PUTS / 100, "%llu sleeps in %d puts", slept, PUTS);
+		CHECK(slept <= PUTS / 100, "%lld sleeps in %d puts", slept, PUTS);
 	}
 	MPI_Barrier(w.comm);
 	group_end("put to itself, while the others wait");

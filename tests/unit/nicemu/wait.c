@@ -141,6 +141,8 @@ static void a_core_of_its_own(void)
 	nic_close(nic);
 }
 
+enum { LENDS = 1 }; /* as `work`: no work, but a yield */
+
 /* How often a wait of `ms`, and of 100 questions at least, is told to do what, with a program that works for `work` between two looks. */
 static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, long count[3])
 {
@@ -151,7 +153,9 @@ static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, l
 	while (kin_now() < until || count[NIC_REST_SPIN] + count[NIC_REST_YIELD] + count[NIC_REST_SLEEP] < 100) {
 		double busy = kin_now() + (double)work / 1e9;
 
-		while (kin_now() < busy)
+		if (work == LENDS)
+			sched_yield();
+		while (work > LENDS && kin_now() < busy)
 			;
 		nic_wait_look(&wait);
 		nic_poll(nic);
@@ -196,6 +200,42 @@ static void crowded_by_steps(void)
 	tally(crowd[0], 10 * MS, 30 * US, 20, count); /* does other things in between */
 	CHECK(count[NIC_REST_SPIN] > count[NIC_REST_YIELD]);
 	CHECK(count[NIC_REST_SLEEP] < 3);
+	tally(crowd[0], 10 * MS, 1500, 50, count); /* little, but more than the loop itself */
+	CHECK(count[NIC_REST_SLEEP] < 3);
+	crowd_close();
+	on_all_cores();
+}
+
+/* Somebody who works a little each time he has the core. */
+static int lender(void)
+{
+	while (atomic_load(&kin_step[0]) == 0) {
+		double until = kin_now() + 10e-6;
+
+		while (kin_now() < until)
+			;
+		sched_yield();
+	}
+	return 0;
+}
+
+/* A program that yields between two looks takes long from one to the next, but does nothing in between: it may sleep. */
+static void who_lends_the_core(void)
+{
+	long count[3];
+	pid_t child;
+
+	kin_clear();
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	REQUIRE(crowd_open("auto"));
+	child = kin_fork(lender);
+	tally(crowd[0], 10 * MS, LENDS, 300, count);
+	CHECK(count[NIC_REST_SLEEP] >= 5);
+	tally(crowd[0], 10 * MS, 20 * US, 50, count);
+	CHECK(count[NIC_REST_SLEEP] < 3);
+	atomic_store(&kin_step[0], 1);
+	kin_wait(child);
 	crowd_close();
 	on_all_cores();
 }
@@ -726,6 +766,7 @@ int main(void)
 	CASE(the_dead_do_not_count);
 	CASE(a_core_of_its_own);
 	CASE(crowded_by_steps);
+	CASE(who_lends_the_core);
 	CASE(as_the_parameter_says);
 	CASE(others_hold_the_core);
 	CASE(two_sleepers_one_ring);
