@@ -10,36 +10,12 @@
 
 #include "opal/mca/base/mca_base_var.h"
 
-/* "enum:a|b|c" -> "one of a, b, c"; "int:1..9" -> "int, from 1 to 9" */
-static void describe_type(const char *type, char *to, size_t size)
-{
-	size_t at;
-
-	if (strncmp(type, "enum:", 5) != 0) {
-		const char *dots = strstr(type, "..");
-		int len = (int)strcspn(type, ":");
-
-		at = snprintf(to, size, "%.*s%s", len, type, strncmp(type, "size", 4) == 0 ? " in bytes, or with k, m, g" : "");
-		if (dots)
-			snprintf(to + at, size - at, ", from %.*s to %s", (int)(dots - type - len - 1), type + len + 1, dots + 2);
-		return;
-	}
-	at = snprintf(to, size, "one of ");
-	for (const char *p = type + 5; *p && at + 3 < size; p++) {
-		to[at++] = *p == '|' ? ',' : *p;
-		if (*p == '|')
-			to[at++] = ' ';
-	}
-	to[at] = 0;
-}
-
 static void register_one(struct qnix_params *params, const mca_base_component_t *component, uint32_t i,
                          const struct cmpi_param *row)
 {
-	char type[128], help[640];
+	char help[640];
 
-	describe_type(row->type, type, sizeof(type));
-	snprintf(help, sizeof(help), "%s [%s]", row->help, type);
+	snprintf(help, sizeof(help), "%s [%s]", row->help, row->fits);
 	params->values[i] = (char *)row->value;
 	params->variables[i] = mca_base_component_var_register(component, row->name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
 	                                                       OPAL_INFO_LVL_1 + row->level - 1, MCA_BASE_VAR_SCOPE_READONLY,

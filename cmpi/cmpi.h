@@ -286,7 +286,7 @@ bool cmpi_groups_at_once(struct cmpi *cmpi);
 /* ---- parameters and counters, for the glue to show --------------------------------------------------------------- */
 
 struct cmpi_param {
-	const char *name, *help, *type, *value, *source;
+	const char *name, *help, *fits, *value, *source; /* fits: which values do, in words */
 	int level;
 };
 /* Parameters of the whole stack, declared once below; i from 0, false past the end.  set before cmpi_open. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cmpi/pm_via/counters.h"
+#include "nicemu/util/fits.h"
 
 struct parameter {
 	const char *name, *type, *value, *help;
@@ -60,50 +61,32 @@ static void text(const char *s)
 	}
 }
 
-/* A sentence: first letter and full stop, which the rows leave out. */
-static void sentence(const char *s)
+/* Of a sentence: with the first letter that the rows leave out, */
+static void beginning(const char *s)
 {
 	char first[2] = { *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s, 0 };
 
 	text(first);
 	text(s + 1);
-	puts(s[strlen(s) - 1] == '.' ? "" : ".");
 }
 
-/* "One of auto, off", "A whole number, from 16 to 32768", … */
-static void type(const char *t)
+/* and with the full stop. */
+static void sentence(const char *s)
 {
-	static const char *const known[][2] = { { "int", "A whole number" },
-		                                { "size", "Bytes, or with k, m, g" },
-		                                { "bool", "True or false" },
-		                                { "string", "Text" } };
-
-	const char *dots = strstr(t, "..");
-	size_t len = strcspn(t, ":");
-
-	for (size_t i = 0; i < ROWS(known); i++)
-		if (strncmp(t, known[i][0], len) == 0)
-			fputs(known[i][1], stdout);
-	if (dots)
-		printf(", from %.*s to %s", (int)(dots - t - len - 1), t + len + 1, dots + 2);
-	if (strncmp(t, "enum:", 5) != 0)
-		return;
-	fputs("One of ", stdout);
-	for (t += 5; *t; t++) {
-		char c[2] = { *t, 0 };
-
-		text(*t == '|' ? ", " : c);
-	}
+	beginning(s);
+	puts(s[strlen(s) - 1] == '.' ? "" : ".");
 }
 
 static void show_parameters(void)
 {
 	for (size_t i = 0; i < ROWS(parameters); i++) {
 		const struct parameter *p = &parameters[i];
+		char fits[128];
 
+		nic_fits(p->type, fits, sizeof(fits));
 		printf(".It Ic %s No = Ar %.*s\n", p->name, (int)strcspn(p->type, ":"), strncmp(p->type, "enum:", 5) == 0 ? "word" : p->type);
 		sentence(p->help);
-		type(p->type);
+		beginning(fits);
 		printf("; level %d; default\n.Ql ", p->level);
 		text(p->value);
 		printf(" .\n");

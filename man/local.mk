@@ -22,7 +22,8 @@ nodist_man_MANS = \
 	man/qnix-counters.7
 
 noinst_PROGRAMS += man/fill
-man_fill_SOURCES = man/fill.c
+man_fill_SOURCES = man/fill.c nicemu/util/fits.c
+man_fill_CPPFLAGS = $(AM_CPPFLAGS)
 
 EXTRA_DIST += \
 	man/qnix.conf.5.in \

@@ -9,6 +9,8 @@ nicemu_sources = \
 	nicemu/nic.h \
 	nicemu/util/atomic.h \
 	nicemu/util/conf.c \
+	nicemu/util/fits.c \
+	nicemu/util/fits.h \
 	nicemu/util/copy.h \
 	nicemu/util/log.c \
 	nicemu/util/log.h \

@@ -440,6 +440,7 @@ const uint64_t *nic_counter_at(const struct nic *nic, uint32_t i, const struct n
 struct nic_param {
 	const char *name, *help;
 	const char *type;    /* "int", "int:least..greatest", "size" likewise, "bool", "string", "enum:a|b|c" */
+	const char *fits;    /* the same in words: "one of a, b, c", "a whole number, from 1 to 9" */
 	const char *value;   /* effective, as text */
 	const char *source;  /* "default", "environment", a file name, … */
 	int level;           /* 1 (user, basic) … 9 (developer, all), as in Open MPI */

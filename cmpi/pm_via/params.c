@@ -79,7 +79,7 @@ bool cmpi_param_at(uint32_t i, struct cmpi_param *out)
 	if (!p)
 		return false;
 	*out = (struct cmpi_param){
-		.name = p->name, .help = p->help, .type = p->type, .value = p->value, .source = p->source, .level = p->level,
+		.name = p->name, .help = p->help, .fits = p->fits, .value = p->value, .source = p->source, .level = p->level,
 	};
 	return true;
 }

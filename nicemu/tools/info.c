@@ -82,22 +82,6 @@ static int unknown(const char *name)
 
 /* ---- the formats ------------------------------------------------------------------------------------------------- */
 
-static void text_type(const char *type)
-{
-	if (strncmp(type, "enum:", 5) == 0) {
-		each_word(type, text_word);
-		return;
-	}
-	const char *range = strchr(type, ':'), *dots = strstr(type, "..");
-
-	fputs(strcmp(type, "bool") == 0     ? "true, false" :
-	      strncmp(type, "int", 3) == 0  ? "a whole number" :
-	      strncmp(type, "size", 4) == 0 ? "bytes, or with k, m, g" :
-	                                      "text", stdout);
-	if (range && dots)
-		printf(", from %.*s to %s", (int)(dots - range - 1), range + 1, dots + 2);
-}
-
 static void show_text(const struct choice *c)
 {
 	const struct nic_param *p;
@@ -114,9 +98,7 @@ static void show_text(const struct choice *c)
 			continue;
 		printf("%s = %s\n    ", p->name, p->value);
 		tool_wrap(p->help, 4, 4, tool_width());
-		printf("    (");
-		text_type(p->type);
-		printf("; level %d; from: %s)\n", p->level, p->source);
+		printf("    (%s; level %d; from: %s)\n", p->fits, p->level, p->source);
 	}
 }
 

@@ -14,13 +14,14 @@
 #include <strings.h>
 
 #include "nicemu/nic.h"
+#include "nicemu/util/fits.h"
 #include "nicemu/util/log.h"
 
 #ifndef QNIX_SYSCONFDIR
 #define QNIX_SYSCONFDIR "/etc"
 #endif
 
-enum { VALUE_MAX = 256 };
+enum { VALUE_MAX = 256, FITS_MAX = 128 };
 
 static const char *const defaults[] = {
 #define P(name, type, value, level, help) value,
@@ -28,7 +29,7 @@ static const char *const defaults[] = {
 #undef P
 };
 static struct nic_param params[] = {
-#define P(name, type, value, level, help) { name, help, type, value, "default", level },
+#define P(name, type, value, level, help) { name, help, type, NULL, value, "default", level },
 #include "nicemu/util/params.def"
 #undef P
 };
@@ -36,6 +37,7 @@ enum { NPARAMS = sizeof(params) / sizeof(params[0]) };
 
 static char values[NPARAMS][VALUE_MAX];
 static char sources[NPARAMS][VALUE_MAX];
+static char fits[NPARAMS][FITS_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Size in bytes with an optional k, m or g; false when the text is not a number of that kind. */
@@ -173,40 +175,11 @@ static int index_of(const char *name)
 	return -1;
 }
 
-/* What fits, in the words of qnix.conf(5) and ompi_info: "one of auto, off", "a whole number, from 16 to 32768". */
-static const char *fitting(const char *type, char *to, size_t size)
-{
-	static const char *const words[][2] = { { "int", "a whole number" },
-		                                { "size", "bytes, or with k, m, g" },
-		                                { "bool", "true or false" },
-		                                { "string", "text, not as long as that" } };
-	const char *dots = strstr(type, "..");
-	size_t len = strcspn(type, ":"), at;
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strncmp(type, words[i][0], len) == 0) {
-			if (!dots)
-				return words[i][1];
-			snprintf(to, size, "%s, from %.*s to %s", words[i][1], (int)(dots - type - len - 1), type + len + 1, dots + 2);
-			return to;
-		}
-	at = (size_t)snprintf(to, size, "one of ");
-	for (type += strlen("enum:"); *type && at + 3 < size; type++) {
-		to[at++] = *type == '|' ? ',' : *type;
-		if (*type == '|')
-			to[at++] = ' ';
-	}
-	to[at] = 0;
-	return to;
-}
-
 static int set(int i, const char *value, const char *source)
 {
-	char fits[128];
-
 	if (!valid(&params[i], value)) {
 		fprintf(stderr, "qnix: %s: value \"%s\" does not fit %s (%s); keeping \"%s\"\n", source, value, params[i].name,
-		        fitting(params[i].type, fits, sizeof(fits)), params[i].value);
+		        params[i].fits, params[i].value);
 		return NIC_PARAMETER;
 	}
 	snprintf(values[i], VALUE_MAX, "%s", value);
@@ -313,8 +286,11 @@ static void load(void)
 	char path[PATH_MAX];
 	const char *home = getenv("HOME");
 
-	for (int i = 0; i < NPARAMS; i++)
+	for (int i = 0; i < NPARAMS; i++) {
 		assert(valid(&params[i], defaults[i]));
+		nic_fits(params[i].type, fits[i], FITS_MAX);
+		params[i].fits = fits[i];
+	}
 	read_file(QNIX_SYSCONFDIR "/qnix.conf");
 	if (home && snprintf(path, sizeof(path), "%s/.qnix/qnix.conf", home) < (int)sizeof(path))
 		read_file(path);

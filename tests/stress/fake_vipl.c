@@ -69,7 +69,7 @@ static void params_default(void)
 	if (fake_net.nparams < PARAMS) {                                                                           \
 		snprintf(fake_net.value[fake_net.nparams], sizeof(fake_net.value[0]), "%s", default_);                       \
 		fake_net.param[fake_net.nparams] = (struct vipx_parameter){                                             \
-			.name = name_, .help = help_, .type = type_, .value = fake_net.value[fake_net.nparams],          \
+			.name = name_, .help = help_, .type = type_, .fits = type_, .value = fake_net.value[fake_net.nparams],          \
 			.source = "default", .level = level_};                                                 \
 		fake_net.nparams++;                                                                                \
 	}

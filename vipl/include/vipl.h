@@ -509,6 +509,7 @@ const VIP_UINT64 *VipxCounterAt(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG Index,
 struct vipx_parameter {
 	const char *name, *help;
 	const char *type;   /* "int", "int:least..greatest", "size" likewise, "bool", "string", "enum:a|b|c" */
+	const char *fits;   /* the same in words: "one of a, b, c", "a whole number, from 1 to 9" */
 	const char *value;  /* effective, as text */
 	const char *source; /* where the value comes from */
 	int level;          /* 1 (user, basic) ... 9 (developer, all) */

@@ -178,7 +178,7 @@ const VIP_UINT64 *VipxCounterAt(VIP_NIC_HANDLE NicHandle, VIP_ULONG Index, const
 /* ---- parameters: the NIC's rows under the name that layers above see ---- */
 
 #define SAME(member) (offsetof(struct vipx_parameter, member) == offsetof(struct nic_param, member))
-_Static_assert(SAME(name) && SAME(help) && SAME(type) && SAME(value) && SAME(source) && SAME(level) &&
+_Static_assert(SAME(name) && SAME(help) && SAME(type) && SAME(fits) && SAME(value) && SAME(source) && SAME(level) &&
                sizeof(struct vipx_parameter) == sizeof(struct nic_param), "one layout, two names");
 
 const struct vipx_parameter *VipxParameterAt(VIP_ULONG Index)

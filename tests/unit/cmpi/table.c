@@ -338,7 +338,7 @@ static void parameters_are_shown(void)
 
 	job_reset(100);
 	while (cmpi_param_at(n, &p)) {
-		CHECK(p.name[0] && p.help[0] && p.type[0] && p.source[0] && p.level >= 1 && p.level <= 9);
+		CHECK(p.name[0] && p.help[0] && p.fits[0] && p.source[0] && p.level >= 1 && p.level <= 9);
 		n++;
 	}
 	CHECK(n > 20);

@@ -163,7 +163,7 @@ static void parameters(void)
 	VIP_ULONG n = 0;
 
 	for (; (p = VipxParameterAt(n)); n++) {
-		CHECK(p->name[0] && p->help[0] && p->type[0] && p->value && p->source[0]);
+		CHECK(p->name[0] && p->help[0] && p->type[0] && p->fits[0] && p->value && p->source[0]);
 		CHECK(p->level >= 1 && p->level <= 9);
 		found = VipxParameterFind(p->name);
 		CHECK(found && !strcmp(found->name, p->name));
