@@ -4,6 +4,7 @@
  */
 #include "tests/unit/cmpi/job.h"
 
+#include <time.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, PAGES = 64 };
@@ -292,17 +293,20 @@ static void large_pages_that_take_long(void)
 {
 	enum { MB = 1 << 20 };
 	uint8_t *at = (uint8_t *)(uintptr_t)(2000ull * VIPX_LARGE_PAGE);
+	struct timespec from, to;
 	uint32_t early = 0, late = 0;
 	VIP_PVOID where = NULL;
 
 	REQUIRE(open_one(100, true));
 	use(at, 1, &where);
 	fake_large_takes(20000);
+	clock_gettime(CLOCK_MONOTONIC, &from);
 	CHECK_EQ(use(at, (size_t)1024 * MB, &where), 1);
+	clock_gettime(CLOCK_MONOTONIC, &to);
 	for (int i = 0; i < 24; i++)
 		early += use(at, 4 * MB, &where);
 	CHECK_EQ(early, 0);
-	usleep(16 * 21000);
+	usleep(16 * (unsigned)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000 + 1));
 	for (int i = 0; i < 4 && !late; i++)
 		late = use(at, 4 * MB, &where);
 	CHECK_EQ(late, 1);
