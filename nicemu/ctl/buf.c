@@ -148,17 +148,17 @@ void nic_buffer_release(struct nic *nic)
 }
 
 /* The cold ones, from the bottom of the stack; the top moves down into their places. */
-void nic_buffer_balance(struct nic *nic, struct nic_link *link)
+static bool give_back(struct nic *nic, struct nic_link *link)
 {
 	enum { N = 11 };
 	struct nic_slot *slot = nic->slot;
 	struct nic_packet *packet;
 
 	if (slot->nbuffers < 2 * N || link->lost) /* the consumer still has them */
-		return;
+		return false;
 	packet = nic_link_reserve(link, NIC_RING_RESERVE);
 	if (!packet)
-		return;
+		return false;
 	packet->op = NIC_OP_RETURN;
 	packet->gen = 0;
 	packet->vi = 0;
@@ -175,6 +175,14 @@ void nic_buffer_balance(struct nic *nic, struct nic_link *link)
 	link->balance -= N;
 	nic_count(nic, buffers_returned, N);
 	nic_count(nic, packets_sent, 1);
+	return true;
+}
+
+/* As many as came: a whole ring of them may have been taken since the last time. */
+void nic_buffer_balance(struct nic *nic, struct nic_link *link)
+{
+	while (link->balance > (int32_t)nic->balance_limit && give_back(nic, link))
+		;
 }
 
 /* ---- after a death ----------------------------------------------------------------------------------------------- */
