@@ -329,8 +329,8 @@ struct nic_wait {
 	uint16_t gap, sum; /* private, as is what follows `began` */
 	uint64_t began; /* the consumer sets 0 when something has come: a new wait of the same loop begins */
 	uint64_t last, sleep;
-	uint64_t cpu;
-	uint32_t looks, yields, switches;
+	uint64_t used;
+	uint32_t looks, yields, switches, naps, blocked;
 	uint16_t lent, least_lent, least_gap;
 	uint8_t burst, looking, loose;
 	struct nic *nic;

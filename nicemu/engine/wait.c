@@ -466,6 +466,7 @@ void nic_wait_rest(struct nic_wait *wait)
 	wait->rest = NIC_REST_SPIN;
 	switch (rest) {
 	case NIC_REST_SLEEP:
+		wait->naps++;
 		fall_asleep(wait->nic, wait->sleep);
 		wait->last = now();
 		break;
@@ -513,17 +514,22 @@ static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t 
 
 /*
  * Between two looks there is more than a loop needs that does nothing else.  But the program may lend the core to others itself, as Open MPI
- * does that has been told that cores are short: then little of that time is its own.
+ * does that has been told that cores are short: then little of that time is its own, and it has not blocked in anything either, which may end
+ * without the NIC.  (A yield is no voluntary switch, to Linux.)
  */
 static bool lends(struct nic_wait *wait)
 {
-	uint64_t cpu, used;
+	struct rusage r;
+	uint64_t used, each;
+	uint32_t blocked;
 
-	if (++wait->loose % LENT_LOOKS == 0) {
-		cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
-		used = (cpu - wait->cpu) / LENT_LOOKS;
-		wait->cpu = cpu;
-		wait->lent = used < LENT && 3 * used <= 2 * wait->gap ? (uint16_t)used : 0;
+	if (++wait->loose % LENT_LOOKS == 0 && getrusage(RUSAGE_THREAD, &r) == 0) {
+		used = clock_of(CLOCK_THREAD_CPUTIME_ID); /* what getrusage says of that may be milliseconds old */
+		each = (used - wait->used) / LENT_LOOKS;
+		blocked = (uint32_t)r.ru_nvcsw - wait->naps;
+		wait->lent = (int32_t)(blocked - wait->blocked) <= 0 && each < LENT && 3 * each <= 2 * wait->gap ? (uint16_t)each : 0;
+		wait->used = used;
+		wait->blocked = blocked;
 	}
 	return wait->lent;
 }

@@ -434,7 +434,7 @@ typedef struct {
 	VIP_UINT32 Rest;
 	VIP_UINT32 Reserved;
 	VIP_UINT64 Began;
-	VIP_UINT64 Reserved2[7];
+	VIP_UINT64 Reserved2[8];
 } VIPX_WAIT;
 VIP_ULONG VipxWaitPlan(IN VIP_NIC_HANDLE NicHandle, VIPX_WAIT *Wait, IN VIP_ULONG LongestSleep);
 void VipxWaitLook(VIPX_WAIT *Wait);

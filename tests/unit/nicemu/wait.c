@@ -141,21 +141,24 @@ static void a_core_of_its_own(void)
 	nic_close(nic);
 }
 
-enum { LENDS = 1 }; /* as `work`: no work, but a yield */
+enum { LENDS = 1, BLOCKS }; /* as `work`: no work, but a yield; or, now and then, a system call that waits */
 
 /* How often a wait of `ms`, and of 100 questions at least, is told to do what, with a program that works for `work` between two looks. */
 static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, long count[3])
 {
 	double until = kin_now() + ms / 1e3;
 	struct nic_wait wait = { 0 };
+	unsigned blocks = 0;
 
 	memset(count, 0, 3 * sizeof(*count));
 	while (kin_now() < until || count[NIC_REST_SPIN] + count[NIC_REST_YIELD] + count[NIC_REST_SLEEP] < 100) {
 		double busy = kin_now() + (double)work / 1e9;
 
-		if (work == LENDS)
+		if (work == BLOCKS && ++blocks % 8 == 0)
+			usleep(20);
+		else if (work == LENDS || work == BLOCKS)
 			sched_yield();
-		while (work > LENDS && kin_now() < busy)
+		while (work > BLOCKS && kin_now() < busy)
 			;
 		nic_wait_look(&wait);
 		nic_poll(nic);
@@ -219,7 +222,7 @@ static int lender(void)
 	return 0;
 }
 
-/* A program that yields between two looks takes long from one to the next, but does nothing in between: it may sleep. */
+/* A program that yields between two looks takes long from one to the next, but does nothing in between: it may sleep.  Not if it works, or blocks. */
 static void who_lends_the_core(void)
 {
 	long count[3];
@@ -233,6 +236,8 @@ static void who_lends_the_core(void)
 	tally(crowd[0], 10 * MS, LENDS, 300, count);
 	CHECK(count[NIC_REST_SLEEP] >= 5);
 	tally(crowd[0], 10 * MS, 20 * US, 50, count);
+	CHECK(count[NIC_REST_SLEEP] < 3);
+	tally(crowd[0], 10 * MS, BLOCKS, 100, count);
 	CHECK(count[NIC_REST_SLEEP] < 3);
 	atomic_store(&kin_step[0], 1);
 	kin_wait(child);
