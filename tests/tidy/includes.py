@@ -44,7 +44,7 @@ RULES = {
     "nicemu/tools/": [r"nicemu/tools/", r"nicemu/nic\.h$"],
     "bench/": [r"bench/", r"nicemu/nic\.h$", r"vipl\.h$", r"cmpi/cmpi\.h$"],
     "examples/": [r"vipl\.h$", r"qnix\.h$"],
-    "man/": [r"nicemu/util/params\.def$", r"nicemu/obs/counters\.def$", r"cmpi/pm_via/counters\.h$"],
+    "man/": [r"nicemu/util/params\.def$", r"nicemu/util/fits\.h$", r"nicemu/obs/counters\.def$", r"cmpi/pm_via/counters\.h$"],
     "tests/": [r""],
     "tests/mpi/": [r"tests/"],
     "tests/func/": [r"tests/", r"vipl\.h$"],
