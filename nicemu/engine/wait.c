@@ -138,8 +138,8 @@ static uint8_t mode_of(const char *word)
 	return mode;
 }
 
-/* What a look at the clock takes, at best. */
-static uint64_t clock_cost(void)
+/* By what a look at the clock takes, at best. */
+static uint16_t guess_empty(void)
 {
 	uint64_t least = UINT64_MAX, last = now();
 
@@ -149,7 +149,7 @@ static uint64_t clock_cost(void)
 		least = at - last < least ? at - last : least;
 		last = at;
 	}
-	return least;
+	return least < TIGHT / EMPTY_CLOCKS ? (uint16_t)(EMPTY_CLOCKS * least) : TIGHT;
 }
 
 void nic_wait_open(struct nic *nic)
@@ -162,7 +162,7 @@ void nic_wait_open(struct nic *nic)
 		w->mode = MODE_SLEEP; /* the NIC needs a core, too */
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
-	w->empty = EMPTY_CLOCKS * clock_cost() < TIGHT ? (uint16_t)(EMPTY_CLOCKS * clock_cost()) : TIGHT;
+	w->empty = guess_empty();
 }
 
 void nic_wait_publish(struct nic *nic)
