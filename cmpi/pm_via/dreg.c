@@ -21,7 +21,7 @@ enum {
 	LARGE_ROUNDS = 6,       /* after each round over the entry twice as much, so many times */
 	LARGE_MOST = 8,         /* at once, */
 	LARGE_LONG = 1000000,   /* and none after so many nanoseconds: where free memory is in small pieces, each may take 20 million; */
-	LARGE_SHARE = 16,       /* then it goes on when this has been one part of so many of the time since */
+	LARGE_SHARE = 4,        /* then it goes on when this has been one part of so many of the time since: about when it has paid */
 };
 
 static uint64_t nanoseconds(void)

@@ -288,7 +288,7 @@ static void large_pages(void)
 	job_close();
 }
 
-/* Where they take long there is one at a time, and then none for fifteen times as long; what was moved meanwhile is not forgotten. */
+/* Where they take long there is one at a time, and then none for three times as long; what was moved meanwhile is not forgotten. */
 static void large_pages_that_take_long(void)
 {
 	enum { MB = 1 << 20 };
@@ -306,7 +306,7 @@ static void large_pages_that_take_long(void)
 	for (int i = 0; i < 24; i++)
 		early += use(at, 4 * MB, &where);
 	CHECK_EQ(early, 0);
-	usleep(16 * (unsigned)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000 + 1));
+	usleep(4 * (unsigned)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000 + 1));
 	for (int i = 0; i < 4 && !late; i++)
 		late = use(at, 4 * MB, &where);
 	CHECK_EQ(late, 1);
