@@ -315,7 +315,7 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  *          may use compare, and by what this wait has gone through so far, what rest does: `rest` says what.  `longest`:
  *          nanoseconds it may sleep in one go; 0: not at all, as when somebody polls for more than this NIC.  Returns how
  *          many idle looks the consumer may take before it asks again, a power of two.  It is for a tight loop of looks: who
- *          does something else in between, is left alone.
+ *          does something else in between, does not sleep, and is left alone if that takes 2 us and more.
  *   look   at the start of a look, if it may take long itself: only the time up to here is something else.
  *   rest   does it; may overlap with calls of other threads on the handle.  A sleep ends when a packet comes, when a peer
  *          asks for a connection or answers such a request, when the handle is closed, or when its time is over.
