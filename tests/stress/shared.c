@@ -120,16 +120,30 @@ static void both_at_work(void)
 	pair_close(&p);
 }
 
-static _Atomic int asking; /* how many have not asked for all of theirs yet */
+static _Atomic int asking; /* how many have not asked for all of theirs yet, or have not helped the other one */
+
+static bool shared_and_helped(struct nic *nic)
+{
+	return counter(nic, "shared") > 0 && counter(nic, "bytes_helped") > 0;
+}
 
 static void *asker(void *arg)
 {
 	struct way *w = arg;
+	bool done = false;
 	long bad = 0;
 
-	for (uint32_t round = 0; round < 2 * ROUNDS / DEEP; round++)
+	/* On a busy machine they seldom run at the same time. */
+	for (uint32_t round = 0; atomic_load(&asking) && round < 50 * ROUNDS / DEEP; round++) {
 		bad += batch(w, round);
-	atomic_fetch_sub(&asking, 1);
+		nic_poll(w->of->nic); /* batch looks only where it waits, and two that find each other absent do all of it at once, without a wait */
+		if (!done && round >= 2 * ROUNDS / DEEP && shared_and_helped(w->of->nic)) {
+			atomic_fetch_sub(&asking, 1);
+			done = true;
+		}
+	}
+	if (!done)
+		atomic_fetch_sub(&asking, 1);
 	while (atomic_load(&asking))
 		if (!nic_poll(w->of->nic))
 			sched_yield();
@@ -158,7 +172,7 @@ static void each_asks_the_other(void)
 	for (int i = 0; i < 2; i++) {
 		struct nic *nic = way[i].of->nic;
 
-		CHECK(counter(nic, "shared") > 0 && counter(nic, "bytes_helped") > 0);
+		CHECK(shared_and_helped(nic));
 		CHECK_EQ(counter(nic, "bad_packets"), 0);
 		CHECK_EQ(nic->nshared, 0);
 	}
