@@ -69,6 +69,12 @@ OBJ_CLASS_DECLARATION(btl_qnix_frag_t);
 
 /* A put, get or atomic from its call to its callback. */
 enum btl_qnix_kind { BTL_QNIX_PUT, BTL_QNIX_GET, BTL_QNIX_ATOMIC };
+/*
+ * Open MPI reads the key of a block in a dynamic window from a table that its owner may be changing just then, and so may come with that of
+ * another block.  What the key does not grant the owner is asked about, once.
+ */
+enum btl_qnix_key { BTL_QNIX_KEY_GIVEN, BTL_QNIX_KEY_WANTED, BTL_QNIX_KEY_ASKED };
+
 struct btl_qnix_op {
 	opal_free_list_item_t super;
 	struct mca_btl_base_endpoint_t *endpoint;
@@ -78,6 +84,7 @@ struct btl_qnix_op {
 	void *context, *data;
 	enum btl_qnix_kind kind;
 	enum cmpi_atomic atomic;
+	enum btl_qnix_key key_state;
 	uint64_t remote;
 	struct cmpi_key key; /* a copy: what Open MPI hands over need not be aligned */
 	size_t size;

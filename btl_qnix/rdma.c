@@ -50,8 +50,10 @@ struct btl_qnix_op *btl_qnix_op_take(void)
 {
 	struct btl_qnix_op *op = (struct btl_qnix_op *)opal_free_list_get(&btl_qnix.ops);
 
-	if (OPAL_LIKELY(op))
+	if (OPAL_LIKELY(op)) {
+		op->key_state = BTL_QNIX_KEY_GIVEN;
 		atomic_fetch_add_explicit(&btl_qnix.under_way, 1, memory_order_relaxed); /* by the thread that will flush, or before it knows */
+	}
 	return op;
 }
 
@@ -60,6 +62,14 @@ static void count_out(void)
 {
 	atomic_fetch_sub_explicit(&btl_qnix.under_way, 1, memory_order_release); /* pairs with btl_qnix_flush */
 }
+
+/* Refused, and the owner has not been asked for the key. */
+static inline bool wants_key(const struct btl_qnix_op *op, int err)
+{
+	return OPAL_UNLIKELY(err == CMPI_PROTECTION) && op->key_state == BTL_QNIX_KEY_GIVEN;
+}
+
+static void start_or_end(struct btl_qnix_op *op);
 
 /* The operation returns to its list first: the callback may start the next one. */
 void btl_qnix_op_done(void *arg, int err)
@@ -70,6 +80,11 @@ void btl_qnix_op_done(void *arg, int err)
 	mca_btl_base_rdma_completion_fn_t done = op->done;
 	void *local = op->local, *context = op->context, *data = op->data;
 
+	if (wants_key(op, err)) {
+		op->key_state = BTL_QNIX_KEY_WANTED;
+		start_or_end(op);
+		return;
+	}
 	opal_free_list_return(&btl_qnix.ops, &op->super);
 	err = OPAL_LIKELY(err == CMPI_OK) ? OPAL_SUCCESS : btl_qnix_failed(endpoint, err);
 	if (done)
@@ -77,13 +92,30 @@ void btl_qnix_op_done(void *arg, int err)
 	count_out();
 }
 
-int btl_qnix_op_start(struct btl_qnix_op *op)
+static void key_there(void *arg, int err)
+{
+	struct btl_qnix_op *op = arg;
+
+	op->key_state = BTL_QNIX_KEY_ASKED;
+	if (err == CMPI_OK)
+		start_or_end(op);
+	else
+		btl_qnix_op_done(op, err);
+}
+
+static int ask_for_key(struct btl_qnix_op *op)
+{
+	static const unsigned access[] = {
+		[BTL_QNIX_PUT] = CMPI_ACCESS_REMOTE_WRITE, [BTL_QNIX_GET] = CMPI_ACCESS_REMOTE_READ, [BTL_QNIX_ATOMIC] = CMPI_ACCESS_REMOTE_ATOMIC };
+
+	return cmpi_key_ask(op->endpoint->proc, op->remote, op->size, access[op->kind], &op->key, key_there, op);
+}
+
+static int start(struct btl_qnix_op *op)
 {
 	const struct cmpi_reg *reg = (const struct cmpi_reg *)op->local_handle;
 	struct cmpi_proc *proc = op->endpoint->proc;
 
-	if (OPAL_UNLIKELY(!proc))
-		return CMPI_UNREACHABLE;
 	switch (op->kind) {
 	case BTL_QNIX_PUT:
 		return cmpi_put(proc, op->local, reg, op->remote, &op->key, op->size, btl_qnix_op_done, op);
@@ -94,6 +126,31 @@ int btl_qnix_op_start(struct btl_qnix_op *op)
 		                   btl_qnix_op_done, op);
 	}
 	return CMPI_PARAMETER;
+}
+
+int btl_qnix_op_start(struct btl_qnix_op *op)
+{
+	if (OPAL_UNLIKELY(!op->endpoint->proc))
+		return CMPI_UNREACHABLE;
+	if (OPAL_LIKELY(op->key_state != BTL_QNIX_KEY_WANTED)) {
+		int err = start(op);
+
+		if (!wants_key(op, err)) /* after CMPI_OK the operation may be gone already: err is looked at first */
+			return err;
+		op->key_state = BTL_QNIX_KEY_WANTED;
+	}
+	return ask_for_key(op);
+}
+
+/* The same where the caller has had his answer. */
+static void start_or_end(struct btl_qnix_op *op)
+{
+	int err = btl_qnix_op_start(op);
+
+	if (err == CMPI_AGAIN)
+		btl_qnix_op_wait(op);
+	else if (err != CMPI_OK)
+		btl_qnix_op_done(op, err);
 }
 
 /* What cannot start now waits, in order; after CMPI_OK the operation may be gone already. */

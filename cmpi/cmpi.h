@@ -212,7 +212,9 @@ void cmpi_cancel(struct cmpi *cmpi, struct cmpi_req *req);
 enum { CMPI_ACCESS_LOCAL = 0, CMPI_ACCESS_REMOTE_READ = 1, CMPI_ACCESS_REMOTE_WRITE = 2, CMPI_ACCESS_REMOTE_ATOMIC = 4 };
 struct cmpi_key { /* travels to the peer as bytes */
 	uint64_t base, len;
-	uint32_t handle, access;
+	uint32_t handle;
+	uint16_t access;
+	uint16_t check; /* of the others: half of a key is none */
 };
 _Static_assert(sizeof(struct cmpi_key) == CMPI_KEY_LEN, "key size");
 struct cmpi_reg {
@@ -244,6 +246,12 @@ int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, ui
  */
 int cmpi_put_now(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key, size_t len);
 int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key, size_t len);
+/*
+ * Asks the peer for a key to `len` bytes at `addr`: of what it has registered for that access, and not deregistered.  For who was refused
+ * because the key that reached him is another block's.  *key belongs to the call until `done` has run, and is the key then;
+ * CMPI_PROTECTION: the peer has none.  The answer takes the peer's progress.
+ */
+int cmpi_key_ask(struct cmpi_proc *proc, uint64_t addr, size_t len, unsigned access, struct cmpi_key *key, cmpi_done_fn *done, void *arg);
 size_t cmpi_rdma_max(const struct cmpi *cmpi); /* longest single put/get; longer ones are split inside */
 
 enum cmpi_atomic { CMPI_ATOMIC_ADD, CMPI_ATOMIC_AND, CMPI_ATOMIC_OR, CMPI_ATOMIC_XOR, CMPI_ATOMIC_SWAP, CMPI_ATOMIC_MIN,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Remote atomics: a request packet, carried out by the target's progress with the CPU's atomics, and a reply packet.  The
- * target checks the address against its own registrations; it believes nothing that the request says about rights.
+ * target checks the address against its own registrations; it believes nothing that the request says about rights.  The
+ * question for a key to some memory goes the same way.
  *
  * At most PEER_OPS requests to a peer are open, so a target owes at most that many replies to each: what control packets
  * may take beyond vbuf_max is bounded.
@@ -43,11 +44,23 @@ static bool sensible(unsigned op, unsigned size, uint64_t addr)
 	return op <= CMPI_ATOMIC_CSWAP && (size == 4 || size == 8) && addr % size == 0;
 }
 
+static int grant(struct cmpi *c, const struct via_atomic_request *p, uint64_t *handle)
+{
+	const unsigned remote = CMPI_ACCESS_REMOTE_READ | CMPI_ACCESS_REMOTE_WRITE | CMPI_ACCESS_REMOTE_ATOMIC;
+
+	if (p->compare & ~(uint64_t)remote || !(p->compare & remote) || !p->operand)
+		return CMPI_PARAMETER;
+	*handle = via_dreg_granting(c, p->addr, p->operand, (unsigned)p->compare);
+	return *handle ? CMPI_OK : CMPI_PROTECTION;
+}
+
 /* On this process's own memory. */
 static int perform(struct cmpi *c, const struct via_atomic_request *p, uint64_t *old)
 {
 	void *at = (void *)(uintptr_t)p->addr;
 
+	if (p->op == VIA_OP_KEY)
+		return grant(c, p, old);
 	if (!sensible(p->op, p->size, p->addr))
 		return CMPI_PARAMETER;
 	if (!via_dreg_check(c, p->handle, p->addr, p->size, CMPI_ACCESS_REMOTE_ATOMIC))
@@ -93,7 +106,15 @@ static struct via_atomic *op_new(struct cmpi_proc *proc)
 	return op;
 }
 
-static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, cmpi_done_fn *done, void *arg)
+/* What is done with the answer. */
+struct answered {
+	void *old;
+	struct cmpi_key *key;
+	cmpi_done_fn *done;
+	void *arg;
+};
+
+static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, const struct answered *answered)
 {
 	struct cmpi *c = proc->cmpi;
 	struct via_atomic *op;
@@ -112,9 +133,10 @@ static int ask(struct cmpi_proc *proc, struct via_atomic_request *p, void *old, 
 		op_free(c, &op->completion);
 		return CMPI_AGAIN;
 	}
-	op->completion.done = done;
-	op->completion.arg = arg;
-	op->old = old;
+	op->completion.done = answered->done;
+	op->completion.arg = answered->arg;
+	op->old = answered->old;
+	op->key = answered->key;
 	op->size = p->size;
 	proc->atomics++;
 	return CMPI_OK;
@@ -127,6 +149,7 @@ int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint
 	struct via_atomic_request p = {
 		.op = (uint8_t)op, .size = (uint8_t)size, .handle = key->handle, .addr = addr, .operand = operand, .compare = compare,
 	};
+	const struct answered answered = {.old = old, .done = done, .arg = arg};
 	uint64_t value = 0;
 	int err;
 
@@ -136,7 +159,7 @@ int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint
 	    addr - key->base > key->len - size)
 		return CMPI_PROTECTION;
 	via_lock(c);
-	err = proc->self ? perform(c, &p, &value) : ask(proc, &p, old, done, arg);
+	err = proc->self ? perform(c, &p, &value) : ask(proc, &p, &answered);
 	if (err == CMPI_OK)
 		VIA_COUNT(c, atomics);
 	else if (err == CMPI_AGAIN)
@@ -144,6 +167,36 @@ int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint
 	via_unlock(c);
 	if (proc->self && err == CMPI_OK) {
 		store_old(old, size, value);
+		if (done)
+			done(arg, CMPI_OK);
+	}
+	return err;
+}
+
+static void set_handle(struct cmpi_key *key, uint64_t handle)
+{
+	key->handle = (uint32_t)handle;
+	key->check = via_key_check(key);
+}
+
+int cmpi_key_ask(struct cmpi_proc *proc, uint64_t addr, size_t len, unsigned access, struct cmpi_key *key, cmpi_done_fn *done, void *arg)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_atomic_request p = {.op = VIA_OP_KEY, .addr = addr, .operand = len, .compare = access};
+	const struct answered answered = {.key = key, .done = done, .arg = arg};
+	uint64_t handle = 0;
+	int err;
+
+	*key = (struct cmpi_key){.base = addr, .len = len, .access = (uint16_t)access};
+	via_lock(c);
+	err = proc->self ? perform(c, &p, &handle) : ask(proc, &p, &answered);
+	if (err == CMPI_OK)
+		VIA_COUNT(c, keys_asked);
+	else if (err == CMPI_AGAIN)
+		VIA_COUNT(c, again);
+	via_unlock(c);
+	if (proc->self && err == CMPI_OK) {
+		set_handle(key, handle);
 		if (done)
 			done(arg, CMPI_OK);
 	}
@@ -159,7 +212,9 @@ bool via_atomic_reply(struct cmpi_proc *proc, const struct via_atomic_reply *p)
 		return false;
 	via_handle_destroy(c, p->req);
 	proc->atomics--;
-	if (p->err == CMPI_OK)
+	if (p->err == CMPI_OK && op->key)
+		set_handle(op->key, p->old);
+	else if (p->err == CMPI_OK)
 		store_old(op->old, op->size, p->old);
 	via_completion_push(c, &op->completion, (int)p->err);
 	return true;

@@ -28,6 +28,7 @@
 	C(gets, "cmpi_gets", "Remote reads") \
 	C(get_bytes, "cmpi_get_bytes", "Bytes of remote reads") \
 	C(atomics, "cmpi_atomics", "Remote atomics asked for") \
+	C(keys_asked, "cmpi_keys_asked", "Keys asked of their owner, because those at hand were refused") \
 	C(dreg_hits, "cmpi_dreg_hits", "Registrations found in the registration cache") \
 	C(dreg_misses, "cmpi_dreg_misses", "Registrations made") \
 	C(dreg_evictions, "cmpi_dreg_evictions", "Registrations dropped to make room") \

@@ -255,7 +255,8 @@ struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, un
 	}
 	e->refs++;
 	used(c, e, len);
-	reg->reg.key = (struct cmpi_key){.base = base, .len = len, .handle = e->handle, .access = access};
+	reg->reg.key = (struct cmpi_key){.base = base, .len = len, .handle = e->handle, .access = (uint16_t)access};
+	reg->reg.key.check = via_key_check(&reg->reg.key);
 	reg->reg.entry = e;
 	return &reg->reg;
 }
@@ -283,6 +284,16 @@ bool via_dreg_check(struct cmpi *c, uint32_t handle, uint64_t addr, size_t len, 
 	while (e && e->handle != handle)
 		e = e->handle_chain;
 	return e && e->refs && covers(e, addr, len, access);
+}
+
+/* The handle of any registration in use that allows it; 0: there is none. */
+uint32_t via_dreg_granting(const struct cmpi *c, uint64_t addr, size_t len, unsigned access)
+{
+	for (uint32_t i = 0; i < VIA_DREG_BUCKETS; i++)
+		for (const struct via_dreg_entry *e = c->dreg.page[i]; e; e = e->chain)
+			if (e->refs && covers(e, addr, len, access))
+				return e->handle;
+	return 0;
 }
 
 void via_dreg_fini(struct cmpi *c)

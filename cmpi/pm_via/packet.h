@@ -126,9 +126,10 @@ struct via_noop {
 	uint32_t reserved;
 };
 
+enum { VIA_OP_KEY = 255 };
 struct via_atomic_request {
 	struct via_header header;
-	uint8_t op;   /* enum cmpi_atomic */
+	uint8_t op;   /* enum cmpi_atomic, or VIA_OP_KEY: for a handle of `operand` bytes at `addr` that allows `compare` */
 	uint8_t size; /* 4 or 8 */
 	uint16_t reserved;
 	uint32_t handle;
@@ -139,7 +140,7 @@ struct via_atomic_request {
 struct via_atomic_reply {
 	struct via_header header;
 	uint64_t req;
-	uint64_t old;
+	uint64_t old; /* or the handle */
 	uint32_t err; /* enum cmpi_err */
 	uint32_t reserved;
 };

@@ -275,7 +275,7 @@ static int transfer(struct cmpi_proc *proc, const struct transfer *t)
 	struct via_rma *complete = NULL;
 	int err, result = CMPI_OK;
 
-	if (!granted(t))
+	if (!granted(t) || t->key->check != via_key_check(t->key)) /* a handle that is not the key's would break the VI */
 		return CMPI_PROTECTION;
 	via_lock(c);
 	if (!t->len)

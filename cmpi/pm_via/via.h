@@ -65,7 +65,7 @@ struct via_region {
 	VIP_MEM_HANDLE handle;
 };
 
-/* ---- remote memory access (rma.c) and atomics (atomic.c) ------------------------------------------------------------ */
+/* ---- remote memory access (rma.c), atomics and keys (atomic.c) --------------------------------------------------- */
 
 struct via_rma {
 	struct via_completion completion; /* next also links free ones and those with something left to post */
@@ -85,9 +85,9 @@ struct via_rma {
 struct via_atomic {
 	struct via_completion completion; /* next also links free ones */
 	struct cmpi_proc *proc;
-	uint64_t id;
 	void *old;
 	uint32_t size;
+	struct cmpi_key *key; /* what was asked for is a key, complete but for its handle; else NULL */
 };
 
 /* ---- a matched message that is arriving (eager.c, rndv.c) ----------------------------------------------------------- */
@@ -478,7 +478,14 @@ struct cmpi_reg *via_dreg_register(struct cmpi *c, uint64_t base, size_t len, un
 uint32_t via_dreg_handle(struct cmpi *c, uint64_t base, size_t len);
 void via_dreg_deregister(struct cmpi *c, struct cmpi_reg *reg);
 bool via_dreg_check(struct cmpi *c, uint32_t handle, uint64_t addr, size_t len, unsigned access);
+uint32_t via_dreg_granting(const struct cmpi *c, uint64_t addr, size_t len, unsigned access);
 void via_dreg_fini(struct cmpi *c);
+
+/* Changes with each of the other members. */
+static inline uint16_t via_key_check(const struct cmpi_key *key)
+{
+	return (uint16_t)((((key->base * 3 + key->len) * 3 + ((uint64_t)key->handle << 8 | key->access)) * 0x9E3779B97F4A7C15u) >> 48);
+}
 
 /* rma.c */
 struct via_rma *via_rma_new(struct cmpi_proc *proc, uint16_t control, const void *local, size_t len);

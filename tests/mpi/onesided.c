@@ -214,6 +214,69 @@ static void try_at_home(void)
 	group_end("put to itself, while the others wait");
 }
 
+/*
+ * Rank 0 attaches and detaches blocks below one that the others use, and each time Open MPI moves that one's key in the table they read it from,
+ * perhaps while they do.  Nothing is refused, and no addition lost.
+ */
+static void try_attach_below(void)
+{
+	enum { BLOCKS = 8, PAGE = 4096, APART = 4 * PAGE, TURNS = 4000 };
+	char *memory = NULL;
+	long *cells, one = 1, attached = 0, wrong = 0;
+	MPI_Request end = MPI_REQUEST_NULL;
+	MPI_Aint at = 0;
+	int over = 0;
+
+	if (w.me == 0) {
+		memory = aligned_alloc(PAGE, (BLOCKS + 1) * APART);
+		CHECK(memory, "no memory");
+		cells = (long *)(memory + BLOCKS * APART);
+		memset(cells, 0, PAGE);
+		MPI_Win_attach(w.win, cells, PAGE);
+		MPI_Get_address(cells, &at);
+	}
+	MPI_Bcast(&at, 1, MPI_AINT, 0, w.comm);
+	MPI_Win_set_errhandler(w.win, MPI_ERRORS_RETURN);
+	MPI_Win_lock_all(0, w.win);
+	if (w.me == 0)
+		MPI_Ibarrier(w.comm, &end);
+	for (int k = 0; w.me && k < TURNS; k++) {
+		MPI_Aint own = MPI_Aint_add(at, w.me * (MPI_Aint)sizeof(long));
+		long value = k + 1, got = -1, before;
+
+		check_at("attach below", k);
+		wrong += MPI_Put(&value, 1, MPI_LONG, 0, own, 1, MPI_LONG, w.win) != MPI_SUCCESS;
+		MPI_Win_flush(0, w.win);
+		wrong += MPI_Get(&got, 1, MPI_LONG, 0, own, 1, MPI_LONG, w.win) != MPI_SUCCESS;
+		MPI_Win_flush(0, w.win);
+		wrong += got != value;
+		wrong += MPI_Fetch_and_op(&one, &before, MPI_LONG, 0, at, MPI_SUM, w.win) != MPI_SUCCESS;
+		MPI_Win_flush(0, w.win);
+	}
+	if (w.me)
+		MPI_Ibarrier(w.comm, &end);
+	while (w.me == 0 && !over) {
+		for (int i = BLOCKS; i--; attached++)
+			MPI_Win_attach(w.win, memory + i * APART, PAGE);
+		for (int i = BLOCKS; i--;)
+			MPI_Win_detach(w.win, memory + i * APART);
+		MPI_Test(&end, &over, MPI_STATUS_IGNORE);
+	}
+	MPI_Wait(&end, MPI_STATUS_IGNORE);
+	MPI_Win_unlock_all(w.win);
+	MPI_Barrier(w.comm);
+	CHECK(!wrong, "%ld transfers were refused or wrong", wrong);
+	if (w.me == 0) {
+		CHECK(attached >= BLOCKS, "only %ld blocks attached", attached);
+		CHECK(*(long *)(memory + BLOCKS * APART) == TURNS * (w.size - 1L), "%ld of %ld additions", *(long *)(memory + BLOCKS * APART),
+			TURNS * (w.size - 1L));
+		MPI_Win_detach(w.win, memory + BLOCKS * APART);
+	}
+	MPI_Barrier(w.comm);
+	free(memory);
+	group_end("attach below a block in use");
+}
+
 static void try_pscw(void)
 {
 	long *out = check_memory(sizeof(long) * CELLS);
@@ -561,6 +624,8 @@ static void try_all(enum flavour flavour)
 	try_lock();
 	try_lock_all();
 	try_at_home();
+	if (w.flavour == DYNAMIC)
+		try_attach_below();
 	try_accumulate();
 	try_accumulate_double();
 	try_get_accumulate();

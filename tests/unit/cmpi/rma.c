@@ -342,6 +342,82 @@ static void atomics_refused(void)
 	close_pair();
 }
 
+/* ---- keys ------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Who has another block's key asks the owner, and gets what that has in use, no more. */
+static void keys_asked(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+
+	REQUIRE(open_pair(100));
+	b = job[A].to[B];
+	fill(here, 7);
+	fill(there, 8);
+	CHECK_EQ(cmpi_key_ask(b, at + 9000, 100, CMPI_ACCESS_REMOTE_READ, &key, done, NULL), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(result, CMPI_OK);
+	CHECK_EQ(cmpi_get(b, here, reg_here, at + 9000, &key, 100, done, NULL), CMPI_OK);
+	CHECK_EQ(calls, 2);
+	CHECK(!memcmp(here, there + 9000, 100));
+	CHECK_EQ(cmpi_get(b, here, reg_here, at + 9001, &key, 100, done, NULL), CMPI_PROTECTION); /* no more than was asked for */
+	CHECK_EQ(cmpi_put(b, here, reg_here, at + 9000, &key, 100, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_key_ask(b, at + 16 - at % 8, 8, CMPI_ACCESS_REMOTE_ATOMIC, &key, done, NULL), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(cmpi_atomic(b, CMPI_ATOMIC_ADD, 8, at + 16 - at % 8, &key, 1, 0, NULL, done, NULL), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(result, CMPI_OK);
+	CHECK_EQ(calls, 4);
+	CHECK_EQ(job_count(A, "cmpi_keys_asked"), 2);
+	close_pair();
+}
+
+static void asked(uint64_t addr, size_t len, unsigned access, int expected_result)
+{
+	struct cmpi_key key;
+
+	calls = 0;
+	CHECK_EQ(cmpi_key_ask(job[A].to[B], addr, len, access, &key, done, NULL), CMPI_OK);
+	job_turn(4);
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(result, expected_result);
+}
+
+static void keys_refused(void)
+{
+	const uint64_t at = (uintptr_t)there, far = at + SIZE + 2 * 4096;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+
+	REQUIRE(open_pair(100));
+	b = job[A].to[B];
+	asked(far, 8, CMPI_ACCESS_REMOTE_READ, CMPI_PROTECTION); /* whole pages are registered */
+	asked(at, SIZE + 2 * 4096, CMPI_ACCESS_REMOTE_READ, CMPI_PROTECTION);
+	asked(at, SIZE_MAX, CMPI_ACCESS_REMOTE_READ, CMPI_PROTECTION);
+	asked(at, 8, CMPI_ACCESS_REMOTE_READ | CMPI_ACCESS_REMOTE_WRITE, CMPI_PROTECTION); /* no registration allows both */
+	asked(at, 8, 64, CMPI_PARAMETER);
+	asked(at, 8, CMPI_ACCESS_LOCAL, CMPI_PARAMETER);
+	asked(at, 0, CMPI_ACCESS_REMOTE_READ, CMPI_PARAMETER);
+	asked(at, SIZE, CMPI_ACCESS_REMOTE_READ, CMPI_OK);
+	cmpi_mem_deregister(job[B].c, reg_read); /* kept in the cache, but not in use */
+	asked(at, SIZE, CMPI_ACCESS_REMOTE_READ, CMPI_PROTECTION);
+	CHECK_EQ(cmpi_mem_register(job[B].c, there, SIZE, CMPI_ACCESS_REMOTE_READ, &reg_read), CMPI_OK);
+	calls = 0;
+	CHECK_EQ(cmpi_key_ask(job[B].to[B], at, 8, CMPI_ACCESS_REMOTE_WRITE, &key, done, NULL), CMPI_OK); /* of itself */
+	CHECK_EQ(calls, 1);
+	CHECK_EQ(cmpi_put(job[B].to[B], here, NULL, at, &key, 8, done, NULL), CMPI_OK);
+	CHECK_EQ(cmpi_key_ask(job[B].to[B], far, 8, CMPI_ACCESS_REMOTE_WRITE, &key, done, NULL), CMPI_PROTECTION);
+	/* One that is half another's is none, and breaks nothing. */
+	key = reg_there->key;
+	key.handle = reg_read->key.handle;
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &key, 8, done, NULL), CMPI_PROTECTION);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &reg_there->key, 8, done, NULL), CMPI_OK);
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	close_pair();
+}
+
 /* Operations in progress are bounded; the rest is refused for now and nothing of it starts. */
 static void bounded(void)
 {
@@ -376,6 +452,8 @@ int main(void)
 	CASE(itself);
 	CASE(every_atomic);
 	CASE(atomics_refused);
+	CASE(keys_asked);
+	CASE(keys_refused);
 	CASE(bounded);
 	return check_done();
 }
