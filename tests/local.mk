@@ -58,10 +58,12 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/permission \
+	tests/unit/nicemu/qnix_driver \
+	tests/unit/nicemu/qnix_groups \
+	tests/unit/nicemu/qnix_message \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
-	tests/unit/nicemu/qnix \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \
 	tests/unit/vipl/format \
@@ -117,6 +119,7 @@ EXTRA_DIST += \
 	tests/unit/nicemu/kin.h \
 	tests/unit/nicemu/members.h \
 	tests/unit/nicemu/pair.h \
+	tests/unit/nicemu/played.h \
 	tests/unit/nicemu/shared.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
