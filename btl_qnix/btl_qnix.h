@@ -128,6 +128,12 @@ static inline int btl_qnix_opal_err(int err)
 	}
 }
 
+/* Memory, room, or registrations that others hold: it can start later. */
+static inline bool btl_qnix_has_to_wait(int err)
+{
+	return err == CMPI_AGAIN || err == CMPI_RESOURCE;
+}
+
 /* component.c */
 bool btl_qnix_is_named(void); /* the list of BTLs names this one */
 

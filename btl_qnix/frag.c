@@ -138,7 +138,7 @@ static bool retry_op(opal_list_item_t *item)
 {
 	int err = btl_qnix_op_start((struct btl_qnix_op *)item);
 
-	if (err == CMPI_AGAIN)
+	if (btl_qnix_has_to_wait(err))
 		return false;
 	if (err != CMPI_OK)
 		btl_qnix_op_done(item, err);

@@ -63,13 +63,18 @@ static void count_out(void)
 	atomic_fetch_sub_explicit(&btl_qnix.under_way, 1, memory_order_release); /* pairs with btl_qnix_flush */
 }
 
-/* Refused, and the owner has not been asked for the key. */
-static inline bool wants_key(const struct btl_qnix_op *op, int err)
+/*
+ * The caller has had his answer long ago, and osc/rdma does not look at how an operation ended: without a word the program would go on with
+ * what is not there.
+ */
+static void tell_refused(const struct btl_qnix_op *op)
 {
-	return OPAL_UNLIKELY(err == CMPI_PROTECTION) && op->key_state == BTL_QNIX_KEY_GIVEN;
-}
+	static const char *const what[] = {[BTL_QNIX_PUT] = "put", [BTL_QNIX_GET] = "get", [BTL_QNIX_ATOMIC] = "atomic operation"};
+	char name[QNIX_NAME_MAX];
 
-static void start_or_end(struct btl_qnix_op *op);
+	btl_qnix_tell(0, "refused", "%s of %zu bytes at address 0x%llx of %s: no memory is registered there", what[op->kind], op->size,
+	              (unsigned long long)op->remote, qnix_name_text(&op->endpoint->name, name));
+}
 
 /* The operation returns to its list first: the callback may start the next one. */
 void btl_qnix_op_done(void *arg, int err)
@@ -80,11 +85,8 @@ void btl_qnix_op_done(void *arg, int err)
 	mca_btl_base_rdma_completion_fn_t done = op->done;
 	void *local = op->local, *context = op->context, *data = op->data;
 
-	if (wants_key(op, err)) {
-		op->key_state = BTL_QNIX_KEY_WANTED;
-		start_or_end(op);
-		return;
-	}
+	if (OPAL_UNLIKELY(err == CMPI_PROTECTION))
+		tell_refused(op);
 	opal_free_list_return(&btl_qnix.ops, &op->super);
 	err = OPAL_LIKELY(err == CMPI_OK) ? OPAL_SUCCESS : btl_qnix_failed(endpoint, err);
 	if (done)
@@ -92,29 +94,9 @@ void btl_qnix_op_done(void *arg, int err)
 	count_out();
 }
 
-static void key_there(void *arg, int err)
-{
-	struct btl_qnix_op *op = arg;
-
-	op->key_state = BTL_QNIX_KEY_ASKED;
-	if (err == CMPI_OK)
-		start_or_end(op);
-	else
-		btl_qnix_op_done(op, err);
-}
-
-static int ask_for_key(struct btl_qnix_op *op)
-{
-	static const unsigned access[] = {
-		[BTL_QNIX_PUT] = CMPI_ACCESS_REMOTE_WRITE, [BTL_QNIX_GET] = CMPI_ACCESS_REMOTE_READ, [BTL_QNIX_ATOMIC] = CMPI_ACCESS_REMOTE_ATOMIC };
-
-	return cmpi_key_ask(op->endpoint->proc, op->remote, op->size, access[op->kind], &op->key, key_there, op);
-}
-
-static int start(struct btl_qnix_op *op)
+static int start(struct btl_qnix_op *op, struct cmpi_proc *proc)
 {
 	const struct cmpi_reg *reg = (const struct cmpi_reg *)op->local_handle;
-	struct cmpi_proc *proc = op->endpoint->proc;
 
 	switch (op->kind) {
 	case BTL_QNIX_PUT:
@@ -128,29 +110,37 @@ static int start(struct btl_qnix_op *op)
 	return CMPI_PARAMETER;
 }
 
-int btl_qnix_op_start(struct btl_qnix_op *op)
+static void key_there(void *arg, int err)
 {
-	if (OPAL_UNLIKELY(!op->endpoint->proc))
-		return CMPI_UNREACHABLE;
-	if (OPAL_LIKELY(op->key_state != BTL_QNIX_KEY_WANTED)) {
-		int err = start(op);
+	struct btl_qnix_op *op = arg;
 
-		if (!wants_key(op, err)) /* after CMPI_OK the operation may be gone already: err is looked at first */
-			return err;
-		op->key_state = BTL_QNIX_KEY_WANTED;
-	}
-	return ask_for_key(op);
-}
-
-/* The same where the caller has had his answer. */
-static void start_or_end(struct btl_qnix_op *op)
-{
-	int err = btl_qnix_op_start(op);
-
-	if (err == CMPI_AGAIN)
+	op->key_state = BTL_QNIX_KEY_ASKED;
+	if (err == CMPI_OK)
+		err = btl_qnix_op_start(op);
+	if (btl_qnix_has_to_wait(err))
 		btl_qnix_op_wait(op);
 	else if (err != CMPI_OK)
 		btl_qnix_op_done(op, err);
+}
+
+/*
+ * A put or get that is refused at once asks the owner for the key.  An atomic is never: there the owner looks at its own memory.  After CMPI_OK the
+ * operation may be gone already.
+ */
+int btl_qnix_op_start(struct btl_qnix_op *op)
+{
+	struct cmpi_proc *proc = op->endpoint->proc;
+	int err = CMPI_PROTECTION;
+
+	if (OPAL_UNLIKELY(!proc))
+		return CMPI_UNREACHABLE;
+	if (OPAL_LIKELY(op->key_state != BTL_QNIX_KEY_WANTED))
+		err = start(op, proc);
+	if (OPAL_LIKELY(err != CMPI_PROTECTION) || op->key_state == BTL_QNIX_KEY_ASKED || op->kind == BTL_QNIX_ATOMIC)
+		return err;
+	op->key_state = BTL_QNIX_KEY_WANTED;
+	return cmpi_key_ask(proc, op->remote, op->size, op->kind == BTL_QNIX_PUT ? CMPI_ACCESS_REMOTE_WRITE : CMPI_ACCESS_REMOTE_READ, &op->key,
+	                    key_there, op);
 }
 
 /* What cannot start now waits, in order; after CMPI_OK the operation may be gone already. */
@@ -161,7 +151,7 @@ int btl_qnix_op_run(struct btl_qnix_op *op)
 
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OPAL_SUCCESS;
-	if (err == CMPI_AGAIN) {
+	if (btl_qnix_has_to_wait(err)) {
 		btl_qnix_op_wait(op);
 		return OPAL_SUCCESS;
 	}

@@ -247,9 +247,9 @@ int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, ui
 int cmpi_put_now(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key, size_t len);
 int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key, size_t len);
 /*
- * Asks the peer for a key to `len` bytes at `addr`: of what it has registered for that access, and not deregistered.  For who was refused
- * because the key that reached him is another block's.  *key belongs to the call until `done` has run, and is the key then;
- * CMPI_PROTECTION: the peer has none.  The answer takes the peer's progress.
+ * Asks the peer for a key to `len` bytes at `addr`: of whole pages that it has registered for every remote access, and not deregistered.
+ * For who was refused because the key that reached him is another block's.  *key belongs to the call until `done` has run, and is the key
+ * then, if `done` is told CMPI_OK; CMPI_PROTECTION: the peer has none.  The answer takes the peer's progress.
  */
 int cmpi_key_ask(struct cmpi_proc *proc, uint64_t addr, size_t len, unsigned access, struct cmpi_key *key, cmpi_done_fn *done, void *arg);
 size_t cmpi_rdma_max(const struct cmpi *cmpi); /* longest single put/get; longer ones are split inside */
@@ -258,7 +258,8 @@ enum cmpi_atomic { CMPI_ATOMIC_ADD, CMPI_ATOMIC_AND, CMPI_ATOMIC_OR, CMPI_ATOMIC
 	CMPI_ATOMIC_MAX, CMPI_ATOMIC_CSWAP };
 /*
  * Fetching atomic on 4 or 8 naturally aligned bytes (signed for min and max) at the peer, carried out by the peer's
- * progress with CPU atomics, so coherent with the CPUs' own.  *old is written before done runs; NULL: not fetched.
+ * progress with CPU atomics, so coherent with the CPUs' own.  *old is written before done runs; NULL: not fetched.  The peer decides by
+ * what it has registered, whatever the key says (`done`: CMPI_PROTECTION); the right one only finds it faster.
  */
 int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint64_t addr, const struct cmpi_key *key,
                 uint64_t operand, uint64_t compare, void *old, cmpi_done_fn *done, void *arg);

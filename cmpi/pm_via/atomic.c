@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Remote atomics: a request packet, carried out by the target's progress with the CPU's atomics, and a reply packet.  The
- * target checks the address against its own registrations; it believes nothing that the request says about rights.  The
- * question for a key to some memory goes the same way.
+ * target checks the address against its own registrations, and believes nothing that the request says about rights: the handle in it
+ * only says where to look first.  The question for a key to some memory goes the same way.
  *
  * At most PEER_OPS requests to a peer are open, so a target owes at most that many replies to each: what control packets
  * may take beyond vbuf_max is bounded.
@@ -44,14 +44,24 @@ static bool sensible(unsigned op, unsigned size, uint64_t addr)
 	return op <= CMPI_ATOMIC_CSWAP && (size == 4 || size == 8) && addr % size == 0;
 }
 
+/*
+ * Only of memory that peers may reach in every way, as that of a window: what was registered for a transfer of its own may be gone before the
+ * key is used, and that would cost the connection.
+ */
 static int grant(struct cmpi *c, const struct via_atomic_request *p, uint64_t *handle)
 {
 	const unsigned remote = CMPI_ACCESS_REMOTE_READ | CMPI_ACCESS_REMOTE_WRITE | CMPI_ACCESS_REMOTE_ATOMIC;
 
 	if (p->compare & ~(uint64_t)remote || !(p->compare & remote) || !p->operand)
 		return CMPI_PARAMETER;
-	*handle = via_dreg_granting(c, p->addr, p->operand, (unsigned)p->compare);
+	*handle = via_dreg_granting(c, p->addr, p->operand, remote);
 	return *handle ? CMPI_OK : CMPI_PROTECTION;
+}
+
+static bool permitted(struct cmpi *c, const struct via_atomic_request *p)
+{
+	return via_dreg_check(c, p->handle, p->addr, p->size, CMPI_ACCESS_REMOTE_ATOMIC) ||
+	       via_dreg_granting(c, p->addr, p->size, CMPI_ACCESS_REMOTE_ATOMIC);
 }
 
 /* On this process's own memory. */
@@ -63,7 +73,7 @@ static int perform(struct cmpi *c, const struct via_atomic_request *p, uint64_t 
 		return grant(c, p, old);
 	if (!sensible(p->op, p->size, p->addr))
 		return CMPI_PARAMETER;
-	if (!via_dreg_check(c, p->handle, p->addr, p->size, CMPI_ACCESS_REMOTE_ATOMIC))
+	if (!permitted(c, p))
 		return CMPI_PROTECTION;
 	if (p->size == 4)
 		*old = apply_uint32_t(p->op, at, (uint32_t)p->operand, (uint32_t)p->compare);
@@ -155,9 +165,6 @@ int cmpi_atomic(struct cmpi_proc *proc, enum cmpi_atomic op, unsigned size, uint
 
 	if (!sensible((unsigned)op, size, addr))
 		return CMPI_PARAMETER;
-	if (!(key->access & CMPI_ACCESS_REMOTE_ATOMIC) || addr < key->base || key->len < size ||
-	    addr - key->base > key->len - size)
-		return CMPI_PROTECTION;
 	via_lock(c);
 	err = proc->self ? perform(c, &p, &value) : ask(proc, &p, &answered);
 	if (err == CMPI_OK)

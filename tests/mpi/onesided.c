@@ -265,6 +265,7 @@ static void try_attach_below(void)
 	MPI_Wait(&end, MPI_STATUS_IGNORE);
 	MPI_Win_unlock_all(w.win);
 	MPI_Barrier(w.comm);
+	MPI_Win_set_errhandler(w.win, MPI_ERRORS_ARE_FATAL);
 	CHECK(!wrong, "%ld transfers were refused or wrong", wrong);
 	if (w.me == 0) {
 		CHECK(attached >= BLOCKS, "only %ld blocks attached", attached);

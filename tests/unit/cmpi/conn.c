@@ -258,6 +258,7 @@ static void a_peer_dies(void)
 	static uint8_t from[70000], into[70000];
 	struct via_send send = {.buf = from, .done = done, .arg = &result[2], .envelope = {.data_length = sizeof(from)}};
 	struct cmpi_reg *reg;
+	struct cmpi_key key;
 	char pid[32];
 
 	job_reset(100);
@@ -269,6 +270,7 @@ static void a_peer_dies(void)
 	CHECK_EQ(cmpi_put(to(A, B), from, NULL, (uintptr_t)into, &reg->key, sizeof(into), done, &result[0]), CMPI_OK);
 	CHECK_EQ(cmpi_atomic(to(A, B), CMPI_ATOMIC_ADD, 8, (uintptr_t)into, &reg->key, 1, 0, NULL, done, &result[1]), CMPI_OK);
 	CHECK_EQ(via_match_send(to(A, B), &send), CMPI_OK);
+	CHECK_EQ(cmpi_key_ask(to(A, B), (uintptr_t)into, 8, CMPI_ACCESS_REMOTE_READ, &key, done, &result[3]), CMPI_OK);
 	CHECK_EQ(job_send(B, A, 1, 8), CMPI_OK); /* arrives before the end */
 	fake_kill(job[B].c->nic);
 	for (int i = 0; i < 10; i++) {
@@ -284,6 +286,7 @@ static void a_peer_dies(void)
 	CHECK_EQ(result[0], CMPI_TRANSPORT);
 	CHECK_EQ(result[1], CMPI_TRANSPORT);
 	CHECK_EQ(result[2], CMPI_TRANSPORT);
+	CHECK_EQ(result[3], CMPI_TRANSPORT);
 	CHECK_EQ(job_send(A, B, 2, 8), CMPI_TRANSPORT);
 	CHECK_EQ(cmpi_put(to(A, B), from, NULL, (uintptr_t)into, &reg->key, 8, done, &result[0]), CMPI_TRANSPORT);
 	CHECK_EQ(job_count(A, "cmpi_peers_lost"), 1);
