@@ -55,7 +55,7 @@ const char *nic_err_text(int err);
 enum {
 	NIC_MAX_SLOTS = 256,
 	NIC_MAX_VI = 1024,
-	NIC_MAX_PTAG = 1024,
+	NIC_MAX_PTAG = 1023,           /* tags are 1 to this; 0 is none */
 	NIC_MAX_REGIONS = 8191,
 	NIC_MAX_QUEUE = 1024,          /* descriptors outstanding per work queue (the caller counts) */
 	NIC_MAX_TRANSFER = 4 << 20,    /* bytes per descriptor */

@@ -59,7 +59,7 @@ struct nic {
 	uint64_t probe_word;
 	uint32_t vi_used;             /* VIs ever used: scans stop here */
 	uint32_t mmt_used, mmt_free;  /* entries ever used; head of a list through `generation` of free ones is not kept: scan */
-	uint32_t ptag_use[NIC_MAX_PTAG]; /* 0: free; 1 + users otherwise */
+	uint32_t ptag_use[NIC_MAX_PTAG + 1]; /* 0: free; 1 + users otherwise */
 	uint16_t connect_slot[NIC_MAX_VI]; /* server's slot + 1 of a request on its way */
 	uint32_t connect_epoch[NIC_MAX_VI];
 	uint16_t connect_id[NIC_MAX_VI];

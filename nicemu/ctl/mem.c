@@ -14,7 +14,7 @@ int nic_ptag_create(struct nic *nic, uint32_t *out)
 
 	if (nic->remote)
 		return nic_remote_created(nic, NIC_CALL_PTAG_CREATE, &a, out);
-	for (uint32_t i = 1; i < NIC_MAX_PTAG; i++)
+	for (uint32_t i = 1; i <= NIC_MAX_PTAG; i++)
 		if (nic->ptag_use[i] == 0) {
 			nic->ptag_use[i] = 1;
 			*out = i;
@@ -27,7 +27,7 @@ int nic_ptag_destroy(struct nic *nic, uint32_t ptag)
 {
 	if (nic->remote)
 		return nic_remote_number(nic, NIC_CALL_PTAG_DESTROY, ptag);
-	if (ptag == 0 || ptag >= NIC_MAX_PTAG || nic->ptag_use[ptag] == 0)
+	if (ptag == 0 || ptag > NIC_MAX_PTAG || nic->ptag_use[ptag] == 0)
 		return NIC_PTAG;
 	if (nic->ptag_use[ptag] > 1)
 		return NIC_BUSY;
@@ -39,7 +39,7 @@ bool nic_ptag_get(struct nic *nic, uint32_t ptag)
 {
 	if (ptag == 0)
 		return true;
-	if (ptag >= NIC_MAX_PTAG || nic->ptag_use[ptag] == 0)
+	if (ptag > NIC_MAX_PTAG || nic->ptag_use[ptag] == 0)
 		return false;
 	nic->ptag_use[ptag]++;
 	return true;
