@@ -11,7 +11,8 @@
 #include "cmpi/pm_via/flow.h"
 
 enum {
-	PASS_PACKETS = 64, /* packets of one pass */
+	PASS_PACKETS = 64, /* packets of one pass, short ones */
+	PASS_PART = 1024,  /* bytes that count as one more */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
@@ -229,7 +230,16 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 }
 
 /*
- * How many packets a pass takes at most depends on what the last one found: looking for one more costs time, which the answer
+ * What a packet takes of a pass.  Long ones take more: a pass that goes on behind what its caller waits for finds messages of a peer that is
+ * ahead, and those whose receives are not posted yet Open MPI copies once more.
+ */
+static inline uint32_t cost(uint32_t len)
+{
+	return 1 + len / PASS_PART;
+}
+
+/*
+ * How much a pass takes at most depends on what the last one found: looking for one more packet costs time, which the answer
  * to a single message should not have to wait for.
  */
 static inline void spend(struct cmpi *c, uint32_t budget, bool all)
@@ -243,7 +253,7 @@ static inline int packets(struct cmpi *c, bool *empty)
 	uint32_t budget = c->budget, n;
 	VIPX_ARRIVAL arrival;
 
-	for (n = 0; n < budget; n++) {
+	for (n = 0; n < budget;) {
 		VIP_RETURN result = VipxCQTake(c->cq, &arrival);
 
 		if (result == VIP_NOT_DONE) {
@@ -252,10 +262,14 @@ static inline int packets(struct cmpi *c, bool *empty)
 			return (int)n;
 		}
 		if (arrival.Descriptor) {
+			n += cost(((struct via_vbuf *)arrival.Descriptor)->desc.CS.Length);
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
 		} else if (via_likely(result == VIP_SUCCESS)) {
+			n += cost(arrival.Length);
 			nearest(c, arrival.User);
 			value(c, arrival.User, &arrival);
+		} else {
+			n++;
 		}
 	}
 	spend(c, budget, true);
@@ -297,10 +311,10 @@ static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_pr
 
 	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
 	do {
+		n += cost(arrival->Length);
 		value(c, proc, arrival);
-		n++;
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
-	spend(c, budget, n == budget);
+	spend(c, budget, n >= budget);
 	return (int)n;
 }
 

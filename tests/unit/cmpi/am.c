@@ -201,6 +201,36 @@ static void handlers_send_and_progress(void)
 	job_close();
 }
 
+/* So many of that length does B take in one pass, of 30 from A.  Passes grow while there is much to take: 1, 2, 4 ... 32 short ones come first. */
+static uint32_t in_one_pass(size_t len)
+{
+	uint32_t n;
+
+	if (!CHECK(open_pair()))
+		return 0;
+	for (n = 1; n <= 63 + 30; n++)
+		CHECK_EQ(job_send(A, B, n, n <= 63 ? 8 : len), CMPI_OK);
+	fake_run();
+	for (n = 0; n < 6; n++)
+		cmpi_progress(job[B].c);
+	CHECK_EQ(job[B].got[A], 1 + 63);
+	cmpi_progress(job[B].c);
+	n = job[B].got[A] - 1 - 63;
+	job_turn(4);
+	CHECK_EQ(job[B].got[A], 1 + 63 + 30);
+	job_close();
+	return n;
+}
+
+/* A peer that is ahead fills a pass with messages that nobody waits for yet: with long ones it ends early. */
+static void long_ones_end_a_pass(void)
+{
+	CHECK_EQ(in_one_pass(8), 30);
+	CHECK_EQ(in_one_pass(2000), 30);
+	CHECK_EQ(in_one_pass(8000), 8);
+	CHECK_EQ(in_one_pass(32000), 2);
+}
+
 /* More sequence numbers than 16 bits hold. */
 static void many(void)
 {
@@ -229,6 +259,7 @@ int main(void)
 	CASE(out_of_buffers);
 	CASE(no_credit_refuses);
 	CASE(handlers_send_and_progress);
+	CASE(long_ones_end_a_pass);
 	CASE(many);
 	return check_done();
 }
