@@ -171,8 +171,17 @@ static __attribute__((noinline)) bool live(struct cmpi_proc *proc)
 	return proc->state <= VIA_CONN_BREAKING;
 }
 
-/* A packet by value: no vbuf, no receive used up. */
-static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
+/*
+ * What a packet takes of a pass.  Long ones, which come in buffers, take more: a pass that goes on behind what its caller waits for finds
+ * messages of a peer that is ahead, and those whose receives are not posted yet Open MPI copies once more.
+ */
+static inline uint32_t cost(uint32_t len)
+{
+	return 1 + len / PASS_PART;
+}
+
+/* A packet by value: no vbuf, no receive used up.  Returns what it takes of the pass. */
+static inline uint32_t value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
 {
 	uint8_t *data = arrival->Message;
 	uint32_t len = arrival->Length;
@@ -191,8 +200,10 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRI
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
 out:
-	if (arrival->Buffer)
-		VipxGiveBuffer(c->nic, arrival->Buffer);
+	if (!arrival->Buffer)
+		return 1;
+	VipxGiveBuffer(c->nic, arrival->Buffer);
+	return cost(len);
 }
 
 /* The peer has sent a packet by value: is it another one than the last? */
@@ -230,15 +241,6 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 }
 
 /*
- * What a packet takes of a pass.  Long ones take more: a pass that goes on behind what its caller waits for finds messages of a peer that is
- * ahead, and those whose receives are not posted yet Open MPI copies once more.
- */
-static inline uint32_t cost(uint32_t len)
-{
-	return 1 + len / PASS_PART;
-}
-
-/*
  * How much a pass takes at most depends on what the last one found: looking for one more packet costs time, which the answer
  * to a single message should not have to wait for.
  */
@@ -265,9 +267,8 @@ static inline int packets(struct cmpi *c, bool *empty)
 			n += cost(((struct via_vbuf *)arrival.Descriptor)->desc.CS.Length);
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
 		} else if (via_likely(result == VIP_SUCCESS)) {
-			n += cost(arrival.Length);
 			nearest(c, arrival.User);
-			value(c, arrival.User, &arrival);
+			n += value(c, arrival.User, &arrival);
 		} else {
 			n++;
 		}
@@ -311,8 +312,7 @@ static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_pr
 
 	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
 	do {
-		n += cost(arrival->Length);
-		value(c, proc, arrival);
+		n += value(c, proc, arrival);
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
 	spend(c, budget, n >= budget);
 	return (int)n;
