@@ -123,6 +123,42 @@ static void run_many(void)
 	check_group("many at once");
 }
 
+/* Taken and freed in any order: no two blocks that are in use meet, whatever of them is given out again. */
+static void run_again(bool shared)
+{
+	enum { SLOTS = 40, TURNS = 3000 };
+	size_t size[SLOTS] = { 0 };
+	char *p[SLOTS] = { NULL }, *first;
+	uint32_t random = 1 + (uint32_t)check.rank;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		int k;
+
+		random = random * 1664525 + 1013904223;
+		k = (int)(random >> 8) % SLOTS;
+		check_at("again and again", turn);
+		if (p[k]) {
+			CHECK(check_differs(p[k], size[k], (uint64_t)k) < 0, "a block of %zu bytes has changed", size[k]);
+			MPI_Free_mem(p[k]);
+			p[k] = NULL;
+			continue;
+		}
+		size[k] = 1 + (random >> 4) % (1u << (6 + random % 14));
+		p[k] = allocate(size[k]);
+		check_fill(p[k], size[k], (uint64_t)k);
+	}
+	for (int k = 0; k < SLOTS; k++)
+		if (p[k])
+			MPI_Free_mem(p[k]);
+	first = allocate(100000);
+	check_fill(first, 100000, 7);
+	MPI_Free_mem(first);
+	first = allocate(100000);
+	CHECK(!shared || check_differs(first, 100000, 7) < 0, "a block that was freed is made anew");
+	MPI_Free_mem(first);
+	check_group("again and again");
+}
+
 /* More than there is address space for in any pool: the C library's turn; a page of it is touched. */
 static void run_huge(bool shared)
 {
@@ -242,6 +278,7 @@ int main(int argc, char **argv)
 	run_buffers();
 	run_churn();
 	run_many();
+	run_again(shared);
 	run_huge(shared);
 	run_window();
 	run_small();
