@@ -494,9 +494,13 @@ static void follow_gap(struct nic_wait *wait, uint64_t at)
 
 void nic_wait_look(struct nic_wait *wait)
 {
+	uint64_t at;
+
 	if (!wait->last)
 		return;
-	follow_gap(wait, now());
+	at = now();
+	follow_gap(wait, at);
+	wait->last = at; /* the caller may not ask this time */
 	wait->looking = true;
 }
 

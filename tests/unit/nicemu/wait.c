@@ -211,6 +211,30 @@ static void crowded_by_steps(void)
 	on_all_cores();
 }
 
+/* Who looks often but asks seldom what to do about it, does not do something else all that time. */
+static void looks_without_asking(void)
+{
+	struct nic_wait wait = { 0 };
+	long yields = 0;
+
+	if (!on_one_core())
+		SKIP("the affinity of this process cannot be set");
+	REQUIRE(crowd_open("auto"));
+	for (int i = 0; i < 100; i++) {
+		for (int looks = 0; looks < 512; looks++) {
+			nic_wait_look(&wait);
+			nic_poll(crowd[0]);
+		}
+		wait.began = 0;
+		nic_wait_plan(crowd[0], &wait, 10 * MS);
+		yields += wait.rest == NIC_REST_YIELD;
+		nic_wait_rest(&wait);
+	}
+	CHECK(yields >= 50);
+	crowd_close();
+	on_all_cores();
+}
+
 /* Somebody who works a little each time he has the core. */
 static int lender(void)
 {
@@ -773,6 +797,7 @@ int main(void)
 	CASE(the_dead_do_not_count);
 	CASE(a_core_of_its_own);
 	CASE(crowded_by_steps);
+	CASE(looks_without_asking);
 	CASE(who_lends_the_core);
 	CASE(as_the_parameter_says);
 	CASE(others_hold_the_core);
