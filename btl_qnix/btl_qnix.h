@@ -6,7 +6,7 @@
  * asks for is one call of C-MPI each.  What it adds is memory for what C-MPI could not take at once, because Open MPI
  * retries only when some earlier operation completes (see frag.c).
  *
- *      component.c  life cycle, settings        common.h  with mtl_qnix: nic.c, mpool.c, param.c, pvar.c, tell.c
+ *      component.c  life cycle, settings        common.h  with mtl_qnix: nic.c, mpool.c, param.c, poll.c, pvar.c, tell.c
  *      module.c     peers                       send.c   messages out (hot)  recv.c  messages in, progress (hot)
  *      frag.c       descriptors, retries        rdma.c   put, get, memory    atomic.c                   loop.c  to itself
  */

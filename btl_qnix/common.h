@@ -32,7 +32,7 @@ struct qnix_params {
 void qnix_params_register(struct qnix_params *params, const mca_base_component_t *component);
 void qnix_params_hand_down(const struct qnix_params *params);
 
-/* tell.c and mpool.c: on whose behalf */
+/* tell.c, mpool.c and poll.c: on whose behalf */
 enum qnix_component { QNIX_BTL, QNIX_MTL, QNIX_COLL };
 
 /* pvar.c: the counters of the NIC at *cmpi, for QNIX_BTL and QNIX_MTL; the word is read whenever a variable is */
@@ -42,6 +42,10 @@ void qnix_pvar_register(enum qnix_component who, const mca_base_component_t *com
 void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to);
 void qnix_mpool_enter(enum qnix_component who, struct cmpi *cmpi);
 void qnix_mpool_leave(enum qnix_component who);
+
+/* poll.c: from a component's enter to its leave, a program that tests and probes is not taken for one that waits; when the PML is chosen */
+void qnix_poll_enter(enum qnix_component who, struct cmpi *cmpi);
+void qnix_poll_leave(enum qnix_component who);
 
 /* tell.c: level 0 is shown with the explanation `topic` of help-mpi-btl-qnix.txt, others at that framework's verbosity. */
 void qnix_tell_init(void);

@@ -33,6 +33,7 @@ btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/mpool.c \
 	btl_qnix/nic.c \
 	btl_qnix/param.c \
+	btl_qnix/poll.c \
 	btl_qnix/pvar.c \
 	btl_qnix/rdma.c \
 	btl_qnix/recv.c \

@@ -119,6 +119,7 @@ int btl_qnix_add_procs(mca_btl_base_module_t *btl, size_t n, struct opal_proc_t 
                        struct mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
 	(void)btl;
+	qnix_poll_enter(QNIX_BTL, btl_qnix.cmpi);
 	for (size_t i = 0; i < n; i++) {
 		endpoints[i] = reach(procs[i]);
 		if (endpoints[i] && reachable && opal_bitmap_set_bit(reachable, i) != OPAL_SUCCESS)
@@ -223,6 +224,7 @@ int btl_qnix_finalize(mca_btl_base_module_t *btl)
 
 	(void)btl;
 	atomic_store_explicit(&btl_qnix.closing, true, memory_order_relaxed);
+	qnix_poll_leave(QNIX_BTL);
 	qnix_mpool_leave(QNIX_BTL);
 	btl_qnix.cmpi = NULL;
 	if (cmpi)

@@ -144,6 +144,7 @@ static int finalize(struct mca_mtl_base_module_t *mtl)
 	(void)mtl;
 	atomic_store_explicit(&mtl_qnix.closing, true, memory_order_relaxed);
 	opal_progress_unregister(mtl_qnix_progress);
+	qnix_poll_leave(QNIX_MTL);
 	qnix_mpool_leave(QNIX_MTL);
 	cmpi_unshare(mtl_qnix.cmpi, &mtl_qnix);
 	mtl_qnix.cmpi = NULL;

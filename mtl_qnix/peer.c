@@ -84,6 +84,7 @@ int mtl_qnix_add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_
 	bool reached = true;
 
 	(void)mtl;
+	qnix_poll_enter(QNIX_MTL, mtl_qnix.cmpi);
 	OPAL_THREAD_LOCK(&mtl_qnix.lock);
 	for (size_t i = 0; i < n && reached; i++)
 		reached = add(procs[i]) != NULL;

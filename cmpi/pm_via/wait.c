@@ -8,7 +8,6 @@
 
 enum {
 	LOOKS_FIRST = 256, /* until VIPL says otherwise */
-	SPARED = 32,       /* transfers for each time that the core is offered */
 	/* Microseconds. */
 	SLEEP_ALONE = 10000,
 	SLEEP_THREADS = 1000,   /* another thread may finish what this one waits for */
@@ -67,24 +66,31 @@ void via_wait(struct cmpi *c)
 }
 
 /*
- * A transfer that is complete when it is started leaves nothing to be found, but who looks after it does not wait for long.
- * Some of them may well wait, for what transfers show: so the core is still offered now and then, but for no sleep.
+ * Who is at work gets no sleep: for him, each look at which the core is offered begins a wait.  A program that tests or probes may wait in a
+ * loop of its own, for somebody who needs the core; so it is offered often, but work of a tenth of a microsecond between two looks is common, and
+ * an offer takes more.  A transfer that is complete when it is started leaves nothing to be found, and who looks after many of them has no time
+ * for that at all; some of them wait for what transfers show, so it is offered now and then.
  */
 bool via_wait_spared(struct cmpi *c)
 {
 	/* Relaxed: another thread's word comes with this look or with the next. */
-	bool moved = __atomic_load_n(&c->moved, __ATOMIC_RELAXED);
+	uint8_t work = __atomic_load_n(&c->work, __ATOMIC_RELAXED);
 
-	if (!moved)
+	if (!work)
 		return false;
-	__atomic_store_n(&c->moved, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->work, 0, __ATOMIC_RELAXED);
 	c->wait.Began = 0;
-	return ++c->spared % SPARED;
+	return ++c->spared % work;
 }
 
 void cmpi_at_work(struct cmpi *c)
 {
-	__atomic_store_n(&c->moved, true, __ATOMIC_RELAXED); /* see via_wait_spared */
+	via_wait_work(c, VIA_WORK_TRANSFERS);
+}
+
+void cmpi_only_looks(struct cmpi *c)
+{
+	via_wait_work(c, VIA_WORK_LOOKS);
 }
 
 void via_wait_look(struct cmpi *c)

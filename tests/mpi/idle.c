@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * More ranks than cores, whether they were told or not: barriers do not take whole time slices, ranks that wait for a rank that
- * is busy elsewhere leave the cores alone, yet answer soon, and who looks for messages in its work is left alone.  What counts is processor time, and the best of many: that other
- * processes have the cores, too, makes a barrier or an answer late, but not dear.  The limits are ten times and more what it takes on a
- * machine that does nothing else, and a tenth of what spinning ranks take.
+ * is busy elsewhere leave the cores alone, yet answer soon, who looks for messages in its work is left alone, and who waits for what is in its
+ * window lets those go on who put it there.  What counts is processor time, and the best of many: that other processes have the cores, too,
+ * makes a barrier or an answer late, but not dear.  The limits are ten times and more what it takes on a machine that does nothing else, and a
+ * tenth of what spinning ranks take.
  */
 #include <sys/resource.h>
 #include <time.h>
@@ -97,28 +98,88 @@ static void waiting(void)
 	check_group("waiting");
 }
 
+/* The calls that come back whether there is something or not. */
+static const char *const look_names[] = { "MPI_Iprobe", "MPI_Improbe", "MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome" };
+
+static int look(int which, MPI_Request *request)
+{
+	int flag = 0, index, n;
+	MPI_Message message;
+
+	switch (which) {
+	case 0: MPI_Iprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE); break;
+	case 1: MPI_Improbe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE); break;
+	case 2: MPI_Test(request, &flag, MPI_STATUS_IGNORE); break;
+	case 3: MPI_Testany(1, request, &index, &flag, MPI_STATUS_IGNORE); break;
+	case 4: MPI_Testall(1, request, &flag, MPI_STATUSES_IGNORE); break;
+	default: MPI_Testsome(1, request, &n, &index, MPI_STATUSES_IGNORE); flag = n != 0; break;
+	}
+	return flag;
+}
+
 /*
- * Rank 0 looks for messages now and then in its work, which others wait for: it is not one that waits, however little it does in between, and
- * must not be put to sleep.
+ * Rank 0 looks for messages again and again in its work, which others wait for: it is not one that waits, however little it does in between,
+ * and must not be put to sleep.
  */
 static void working(void)
 {
-	enum { STEPS = 3000 };
-	struct check_counter sleeps = check_counter_watch("sleeps");
-	long long slept;
-	int flag = 0;
+	enum { STEPS = 3000, LOOKS = sizeof(look_names) / sizeof(look_names[0]) };
+	MPI_Request request;
+	int byte, found = 0;
 
-	for (int i = 0; check.rank == 0 && i < STEPS && !flag; i++) {
-		double until = seconds() + 1.2e-6;
+	MPI_Irecv(&byte, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &request);
+	for (int which = 0; which < LOOKS; which++) {
+		struct check_counter sleeps = check_counter_watch("sleeps");
+		long long slept;
 
-		while (seconds() < until)
-			;
-		MPI_Iprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+		for (int i = 0; check.rank == 0 && i < STEPS && !found; i++)
+			found = look(which, &request);
+		slept = check_counter_end(&sleeps);
+		CHECK(!found, "%s: a message that nobody sent", look_names[which]);
+		CHECK(check.rank > 0 || slept <= STEPS / 100, "%lld sleeps in %d calls of %s", slept, STEPS, look_names[which]);
+		MPI_Barrier(MPI_COMM_WORLD);
 	}
-	slept = check_counter_end(&sleeps);
-	CHECK(!flag, "a message that nobody sent");
-	CHECK(check.rank > 0 || slept <= STEPS / 20, "%lld sleeps in %d steps", slept, STEPS);
+	MPI_Cancel(&request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	check_group("working");
+}
+
+/* Each waits for a number in its own window, which the rank before it puts there: nothing of that is a message. */
+static void windows(void)
+{
+	enum { ROUNDS = 100 };
+	int *word, next = (check.rank + 1) % check.size;
+	double fewest = 1e9;
+	MPI_Win win;
+
+	MPI_Win_allocate(sizeof(*word), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &word, &win);
+	*word = 0;
+	MPI_Win_lock_all(0, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int round = 0; round < 5 * ROUNDS; round += ROUNDS) {
+		double used = cpu(), all;
+
+		for (int i = round + 1; i <= round + ROUNDS; i++) {
+			int nothing = 0, seen;
+
+			MPI_Accumulate(&i, 1, MPI_INT, next, 0, 1, MPI_INT, MPI_REPLACE, win);
+			MPI_Win_flush(next, win);
+			do {
+				MPI_Fetch_and_op(&nothing, &seen, MPI_INT, check.rank, 0, MPI_NO_OP, win);
+				MPI_Win_flush(check.rank, win);
+			} while (seen < i);
+		}
+		used = cpu() - used;
+		MPI_Allreduce(&used, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		all /= ROUNDS;
+		fewest = all < fewest ? all : fewest;
+	}
+	if (check.rank == 0)
+		printf("  a round of %d ranks that look into their windows takes %.1f us of processor time\n", check.size, fewest * 1e6);
+	CHECK(fewest < LEAST_SLICE * check.size / 4, "a round takes %.0f us of processor time", fewest * 1e6);
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+	check_group("windows");
 }
 
 int main(int argc, char **argv)
@@ -127,5 +188,6 @@ int main(int argc, char **argv)
 	barriers();
 	waiting();
 	working();
+	windows();
 	return check_done();
 }
