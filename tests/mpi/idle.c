@@ -148,12 +148,11 @@ static void working(void)
 static void windows(void)
 {
 	enum { ROUNDS = 100 };
-	int *word, next = (check.rank + 1) % check.size;
+	int word = 0, next = (check.rank + 1) % check.size;
 	double fewest = 1e9;
 	MPI_Win win;
 
-	MPI_Win_allocate(sizeof(*word), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &word, &win);
-	*word = 0;
+	MPI_Win_create(&word, sizeof(word), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win); /* allocated ones may be in memory that all map */
 	MPI_Win_lock_all(0, win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (int round = 0; round < 5 * ROUNDS; round += ROUNDS) {
