@@ -43,7 +43,7 @@ void qnix_mpool_register(enum qnix_component who, const mca_base_component_t *to
 void qnix_mpool_enter(enum qnix_component who, struct cmpi *cmpi);
 void qnix_mpool_leave(enum qnix_component who);
 
-/* poll.c: from a component's enter to its leave, a program that tests and probes is not taken for one that waits; when the PML is chosen */
+/* poll.c: from a component's enter, at its add_procs (the PML has filled its tables), to its leave, who tests and probes is not taken for one that waits */
 void qnix_poll_enter(enum qnix_component who, struct cmpi *cmpi);
 void qnix_poll_leave(enum qnix_component who);
 

@@ -124,12 +124,15 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
 int cmpi_progress(struct cmpi *cmpi);
 
 /*
- * Whoever calls one of these is at work, even if the next pass finds nothing: it does not sleep.
- *   at_work     looks after transfers which leave nothing to be found, or which never were the NIC's: the core is offered now and then
- *   only_looks  comes back from this pass, whatever it finds, and may have work of its own then: the core is offered now and then, but more often
+ * Whoever calls this is at work, even if the next pass finds nothing: it is followed by no rest, or, now and then, by a short one.  Such is a
+ * program that looks after transfers which leave nothing to be found, or which never were the NIC's.
  */
 void cmpi_at_work(struct cmpi *cmpi);
-void cmpi_only_looks(struct cmpi *cmpi);
+/*
+ * From here on, the caller's passes are those of one who comes back whether something is found or not, and may have work of its own then: he does
+ * not sleep, and offers his core at one pass of `every` that find nothing.  0: he waits again.
+ */
+void cmpi_only_looks(struct cmpi *cmpi, uint8_t every);
 
 /* ---- matched messages (hot) -------------------------------------------------------------------------------------- */
 

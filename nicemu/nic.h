@@ -316,7 +316,8 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  *          nanoseconds it may sleep in one go; 0: not at all, as when somebody polls for more than this NIC.  Returns how
  *          many idle looks the consumer may take before it asks again, a power of two.  It is for a tight loop of looks: who
  *          does something else in between, does not sleep, and is left alone if that takes 2 us and more.
- *   look   at the start of a look, if it may take long itself: only the time up to here is something else.
+ *   look   at the start of a look, if it may take long itself: only the time up to here is something else.  A look that plan is not asked after
+ *          counts as something else, too.
  *   rest   does it; may overlap with calls of other threads on the handle.  A sleep ends when a packet comes, when a peer
  *          asks for a connection or answers such a request, when the handle is closed, or when its time is over.
  *   doze   the last step of plan by itself: prepares a sleep of that length.  False: it cannot be now, since something has

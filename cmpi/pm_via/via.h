@@ -275,8 +275,9 @@ struct cmpi {
 	uint32_t idle, idle_mask;        /* passes without an event, one after the other; when to ask what to do about it */
 	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
-	uint8_t work;                    /* enum via_work, since the last look */
-	uint32_t spared;                 /* looks that were followed by no rest because of that */
+	bool moved;                      /* a transfer was complete at once since the last look, or somebody is at work */
+	uint8_t only_looks;              /* nobody waits; as in cmpi_only_looks */
+	uint32_t spared;                 /* looks that found nothing, of those two */
 	bool alone;
 	cmpi_error_fn *error;
 	void *error_arg;
@@ -333,13 +334,7 @@ int via_progress(struct cmpi *c);
 /* wait.c */
 void via_wait_init(struct cmpi *c);
 void via_wait(struct cmpi *c);      /* many passes have found nothing; gives the lock up meanwhile */
-/* Since the last look: nothing, a program has looked that does not wait, or transfers were complete at once.  The core is offered at one look of so many. */
-enum via_work { VIA_WORK_NONE, VIA_WORK_LOOKS = 4, VIA_WORK_TRANSFERS = 32 };
-static inline void via_wait_work(struct cmpi *c, enum via_work work)
-{
-	__atomic_store_n(&c->work, work, __ATOMIC_RELAXED); /* see via_wait_spared */
-}
-bool via_wait_spared(struct cmpi *c); /* this look found nothing, and is to be followed by no rest */
+bool via_wait_spared(struct cmpi *c); /* this look found nothing, but is none of somebody who waits, and no rest follows it */
 void via_wait_look(struct cmpi *c); /* before a pass, when cores are short */
 void via_wait_watch(struct cmpi *c, uint32_t passes, int events); /* after so many passes, the last of which had these events */
 

@@ -8,6 +8,7 @@
 
 enum {
 	LOOKS_FIRST = 256, /* until VIPL says otherwise */
+	SPARED = 32,       /* transfers for each time that the core is offered */
 	/* Microseconds. */
 	SLEEP_ALONE = 10000,
 	SLEEP_THREADS = 1000,   /* another thread may finish what this one waits for */
@@ -16,8 +17,8 @@ enum {
 
 static VIP_ULONG longest(const struct cmpi *c)
 {
-	/* Work that goes on with the next pass, or events of others. */
-	if (!c->alone || c->flow || c->done || c->lost)
+	/* Work that goes on with the next pass, or events of others, or nobody waits. */
+	if (!c->alone || __atomic_load_n(&c->only_looks, __ATOMIC_RELAXED) || c->flow || c->done || c->lost)
 		return 0;
 	if (c->connecting)
 		return SLEEP_CONNECTING;
@@ -66,31 +67,33 @@ void via_wait(struct cmpi *c)
 }
 
 /*
- * Who is at work gets no sleep: for him, each look at which the core is offered begins a wait.  A program that tests or probes may wait in a
- * loop of its own, for somebody who needs the core; so it is offered often, but work of a tenth of a microsecond between two looks is common, and
- * an offer takes more.  A transfer that is complete when it is started leaves nothing to be found, and who looks after many of them has no time
- * for that at all; some of them wait for what transfers show, so it is offered now and then.
+ * A transfer that is complete when it is started leaves nothing to be found, but who looks after many of them has no time for rests; some of them
+ * wait for what transfers show, so the core is offered now and then, but for no sleep.  A program that only looks may wait in a loop of its own,
+ * for somebody who needs the core: that is offered more often, but work of a tenth of a microsecond between two looks is common, and an offer
+ * takes more.
  */
 bool via_wait_spared(struct cmpi *c)
 {
 	/* Relaxed: another thread's word comes with this look or with the next. */
-	uint8_t work = __atomic_load_n(&c->work, __ATOMIC_RELAXED);
+	bool moved = __atomic_load_n(&c->moved, __ATOMIC_RELAXED);
+	uint8_t every = __atomic_load_n(&c->only_looks, __ATOMIC_RELAXED);
 
-	if (!work)
-		return false;
-	__atomic_store_n(&c->work, 0, __ATOMIC_RELAXED);
-	c->wait.Began = 0;
-	return ++c->spared % work;
+	if (moved) {
+		__atomic_store_n(&c->moved, false, __ATOMIC_RELAXED);
+		c->wait.Began = 0;
+		every = SPARED;
+	}
+	return every && ++c->spared % every;
 }
 
 void cmpi_at_work(struct cmpi *c)
 {
-	via_wait_work(c, VIA_WORK_TRANSFERS);
+	__atomic_store_n(&c->moved, true, __ATOMIC_RELAXED); /* see via_wait_spared */
 }
 
-void cmpi_only_looks(struct cmpi *c)
+void cmpi_only_looks(struct cmpi *c, uint8_t every)
 {
-	via_wait_work(c, VIA_WORK_LOOKS);
+	__atomic_store_n(&c->only_looks, every, __ATOMIC_RELAXED); /* see via_wait_spared; another thread that waits now does it without a sleep */
 }
 
 void via_wait_look(struct cmpi *c)
