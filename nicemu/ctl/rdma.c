@@ -137,21 +137,28 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	return total <= (row ? link->put_busy : link->put_max) && !in_doubt(&link->put);
 }
 
+/* Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before. */
+static inline bool in_halves(const struct nic *nic, const struct nic_link *link, uint32_t op, uint32_t total)
+{
+	return total >= link->half_min || (op == NIC_CTL_RDMA_WRITE && total >= link->half_row && in_a_row(nic, link));
+}
+
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
-	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets;
+	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
 
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return ALONE;
 	if (!link->cma)
 		return STREAM;
 	packets = w->total && !imm && in_packets(nic, link, w->op, w->total);
+	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
 		return ALONE; /* there is nobody to ask, or no room for it */
 	if (packets)
 		return STREAM;
-	if (w->total >= link->half_min && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) &&
+	if (halves && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) &&
 	    !half_in_doubt(link))
 		return HALVES;
 	return ALONE;
@@ -287,7 +294,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	if (nic_likely(link->cma && r->length < link->half_min && (!in_packets(nic, link, r->op, r->length) || absent(link))))
+	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && (!in_packets(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
 }

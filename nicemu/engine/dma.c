@@ -65,6 +65,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	const char *way = nic_param_str("rdma");
 
 	link->half_min = 40 << 10;
+	link->half_row = 24 << 10;
 	link->put_max = PUT_BRIEF;
 	link->put_busy = PUT_ROW;
 	link->stream_busy = link->stream_mutual = GET_ROW;
@@ -80,7 +81,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
 	link->put_max = link->put_busy = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
 	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
-	link->half_min = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
+	link->half_min = link->half_row = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
 }
 
 enum nic_dma nic_dma_failure(int error)

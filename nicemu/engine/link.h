@@ -109,7 +109,7 @@ struct nic_link {
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */
 	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
-	uint32_t half_min;                /* from this on transfers are shared by halves */
+	uint32_t half_min, half_row;      /* from this on transfers are shared by halves; writes of many in a row */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];

@@ -166,11 +166,43 @@ static void many_in_a_row(void)
 	pair_close(&p);
 }
 
+/* So are halves of a write, but not of a read; of a single one from another size on. */
+static void halves_in_a_row(void)
+{
+	struct nic_rdma write, read;
+	struct nic_desc *d;
+
+	BEGIN(0, 30000);
+	ab()->half_row = 20000;
+	pattern(p.a.mem, 20000, 1);
+	write = command(NIC_CTL_RDMA_WRITE, 0, 0, 20000);
+	read = command(NIC_CTL_RDMA_READ, 0, 0, 20000);
+	nic_poll(p.a.nic);
+	CHECK_EQ(now(&write), NIC_OK);
+	CHECK_EQ(now(&write), NIC_NOT_DONE);
+	CHECK_EQ(now(&read), NIC_OK);
+	write.length--;
+	CHECK_EQ(now(&write), NIC_OK);
+	CHECK_EQ(counter(p.a.nic, "shared"), 0);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
+	CHECK(!done(d));
+	pair_poll(&p);
+	CHECK(good(d));
+	CHECK(is_pattern(p.b.mem, 20000, 1));
+	CHECK_EQ(counter(p.a.nic, "shared"), 1);
+	CHECK(counter(p.a.nic, "bytes_peer_half") > 0);
+	nic_poll(p.a.nic);
+	CHECK(good(post(1, NIC_CTL_RDMA_WRITE, 0, 0, 20000)));
+	CHECK_EQ(counter(p.a.nic, "shared"), 1);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(commands_of_every_size);
 	CASE(commands_refused);
 	CASE(commands_only_alone);
 	CASE(many_in_a_row);
+	CASE(halves_in_a_row);
 	return check_done();
 }
