@@ -40,10 +40,13 @@ static inline void let_go(const uint8_t *data, uint32_t len)
 /* What is left to do when a message in a buffer has gone. */
 static inline void given(struct nic *nic, struct nic_link *link, const void *data, uint32_t len)
 {
-	if (nic_link_answers(link)) {
+	bool answers = nic_link_answers(link);
+
+	if (answers && link->demotes) {
 		let_go(data, len);
 		nic_count(nic, demoted, 1);
 	}
+	nic_link_own(link, 1, answers);
 	nic_tx_own_next(nic, len);
 }
 
@@ -115,7 +118,7 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 	nic_tx_head(p, ctx, NIC_OP_SEND, len, 0);
 	nic_count(nic, packets_sent, 1);
 	nic_link_publish(link, p, cells);
-	nic_link_own(link, cells);
+	nic_link_own(link, cells, nic_link_answers(link));
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_inline, len);
 	return NIC_OK;
@@ -134,6 +137,7 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	const uint8_t *b = (const uint8_t *)msg->b + room;
+	bool answers;
 
 	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells) || better_in_buffer(link, len)))
 		return send_short(nic, vi, msg);
@@ -159,11 +163,12 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
 	nic_copy_short(p->data + NIC_PAYLOAD - room, msg->b, room);
 	nic_link_store(link, p, cells);
-	if (nic_link_answers(link)) {
+	answers = nic_link_answers(link);
+	if (answers && link->demotes) {
 		nic_link_let_go(link, cells);
 		nic_count(nic, demoted, 1);
 	}
-	nic_link_own(link, cells);
+	nic_link_own(link, cells, answers);
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_inline, len);
@@ -190,6 +195,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, alen);
 	nic_copy_short(p->data + sizeof(msg->head) + alen, msg->b, blen);
 	nic_link_store(link, p, 1);
+	nic_link_own(link, 1, nic_link_answers(link));
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_inline, len);

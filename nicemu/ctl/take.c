@@ -28,24 +28,19 @@ static inline void ask_for(const uint8_t *payload, uint32_t len)
 }
 
 /*
- * The packet behind the one that was taken, when it has come already: its lines are asked for while the consumer is still at this
- * one.  Not before it has come: the sender is writing them.
+ * The packet behind one that came in a buffer, when it has come already, in a buffer, too: that one's lines are asked for while the consumer is
+ * still at this one.  Behind cells it is not even looked whether there is another packet: the sender may be writing just those.
  */
 static inline void ahead(const struct nic *nic, struct nic_link *link)
 {
 	const struct nic_packet *p = nic_link_peek(link);
-	uint32_t len, op, index, cells;
+	uint32_t len, index;
 
-	if (!p)
+	if (!p || p->op != NIC_OP_SEND_BUF)
 		return;
 	len = p->len_flags & NIC_PF_LEN;
-	op = p->op;
 	index = p->buf.buffer;
-	if (op == NIC_OP_SEND) {
-		cells = len <= NIC_INLINE_MAX ? nic_packet_cells(len) : 1;
-		for (uint32_t i = 1; i < cells; i++)
-			nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
-	} else if (op == NIC_OP_SEND_BUF && index < NIC_POOL_BUFFERS) {
+	if (index < NIC_POOL_BUFFERS) {
 		link->rx_ahead = link->rx_pos;
 		ask_for(nic_buffer(nic, index), len);
 	}
@@ -110,7 +105,7 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 			buffer = copied_out(nic, out, buffer, len);
 	}
 	nic_link_consume(link, cells);
-	if (len > NIC_PAYLOAD)
+	if (word != ctx->from_peer)
 		ahead(nic, link);
 	handed(nic, ctx, out, buffer, len);
 	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
@@ -139,7 +134,6 @@ static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx
 	nic_link_take(link, cells);
 	nic_link_collect(link, p, cells, out->data);
 	nic_link_consume(link, cells);
-	ahead(nic, link);
 	handed(nic, ctx, out, NULL, len);
 	return NIC_OK;
 }
@@ -171,7 +165,9 @@ int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct ni
 	if (nic_unlikely(!link))
 		return NIC_NOT_DONE;
 	nic_link_expect(link);
-	if (!nic_link_any(link))
+	if (!nic_link_any(link)) {
+		link->rx_row = 0;
 		return NIC_NOT_DONE;
+	}
 	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
 }

@@ -19,6 +19,7 @@ enum {
 	NIC_SYS_WAITING = 64, /* disconnects that may wait for room on one link */
 	/* cells of a packet that are worth asking for before it has come: more of them would be taken from its sender */
 	NIC_LINK_FEW = 10,
+	NIC_LINK_STREAM = 2, /* cells between the next packet and those that are taken hold of in a stream, besides as many as a packet has */
 	NIC_LINK_FEW_DEMOTED = 3, /* where the sender lets go of them: then they come fast, and taking them early is the greater loss */
 };
 
@@ -62,19 +63,21 @@ struct nic_doubt {
 };
 
 struct nic_link {
-	/* sending */
+	/* every message; a line */
 	struct nic_packet *tx;            /* ring in the peer's area */
-	_Atomic uint32_t *tx_head;        /* how far the peer has read it */
 	uint32_t tx_pos, tx_limit;        /* next cell; first position known to be in use still */
-	/* receiving */
+	_Atomic uint32_t *bell;           /* the peer's doorbell */
 	struct nic_packet *rx;            /* ring in this slot's area */
-	_Atomic uint32_t *rx_head;
 	uint32_t rx_pos, rx_told;         /* next cell; position last published */
-	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
-	bool demotes;                     /* answers let go of their lines (nic_link_answers) */
-	uint32_t answered;                /* rx_pos when a message of more than a line was last sent the short way (nic_link_answers) */
 	uint32_t *rx_exact;               /* rx_pos in the slot */
+	uint32_t rx_row;                  /* packets taken since the last look that found none */
+	uint32_t answered;                /* rx_pos when a message was last sent the short way (nic_link_answers) */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
+	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
+	bool demotes;                     /* answers of more than a line let go of their lines */
+	/* less often */
+	_Atomic uint32_t *tx_head;        /* how far the peer has read its ring */
+	_Atomic uint32_t *rx_head;        /* and this side the other */
 	uint32_t rx_ahead;                /* position of the packet whose payload was asked for ahead */
 	/* the peer */
 	uint32_t peer;                    /* slot */
@@ -84,7 +87,6 @@ struct nic_link {
 	bool lost;
 	bool resync;                      /* waiting disconnects did not fit: the peer must look for itself */
 	struct nic_slot *slot;            /* the peer's area */
-	_Atomic uint32_t *bell;           /* the peer's doorbell */
 	uint8_t *heap;                    /* window on the card's heap, if both have it (engine/card.h) */
 	uint64_t *plain;                  /* counts bytes that were copied plainly */
 	uint32_t patience;                /* looks that a short message spends on a full ring */
@@ -114,6 +116,7 @@ struct nic_link {
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
 };
+_Static_assert(offsetof(struct nic_link, tx_head) == 64, "what every message touches is one line");
 
 /* wait.c: the peer sleeps; wakes it. */
 void nic_bell_ring(struct nic_link *link);
@@ -159,25 +162,29 @@ static inline void nic_link_publish(struct nic_link *link, struct nic_packet *pa
 }
 
 /*
- * Gets hold of the lines that the next packet will go on in, if it is as long as the last: off the path of that one, and the
- * peer does not look at them before.  Not of the first, which it polls.
- */
-static inline void nic_link_own(struct nic_link *link, uint32_t cells)
-{
-	for (uint32_t i = 1; i < cells; i++)
-		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
-}
-
-/*
- * Is the packet that is being sent, more than a line, the first since something came?  Then the peer most likely does nothing but wait
- * for it, and it is to find the lines fast.  In a stream the peer is behind, and letting go of them costs the sender twice the time.
+ * Is the packet that is being sent the first since something came?  Then the peer most likely does nothing but wait for it.  Otherwise it is one of a
+ * stream, and the peer is behind.
  */
 static inline bool nic_link_answers(struct nic_link *link)
 {
 	bool answers = link->rx_pos != link->answered;
 
 	link->answered = link->rx_pos;
-	return answers && link->demotes;
+	return answers;
+}
+
+/*
+ * Gets hold of lines that will be written, after a packet of so many cells: off its path, and while the consumer gets the next one ready they come.
+ * In a stream it is those of the packet after the next, if they are as long: otherwise each store waits for its line to come from the peer, which
+ * read it a lap ago, and they come one after the other.  Of lines much farther ahead the peer's processor, which guesses what it will read next,
+ * takes some back.  A peer that waits polls the next cell: there it is no more than those that the next packet goes on in.
+ */
+static inline void nic_link_own(struct nic_link *link, uint32_t cells, bool answers)
+{
+	uint32_t first = answers ? 1 : NIC_LINK_STREAM + cells, end = answers ? cells : first + cells;
+
+	for (uint32_t i = first; i < end; i++)
+		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
 }
 
 /* Lets go of the lines of the packet just published, but the first: that one the peer is already asking for. */
@@ -197,11 +204,11 @@ static inline bool nic_link_any(const struct nic_link *link)
 
 /*
  * For a look at the link: when the last packet had a few cells, the next one's are asked for together with the first, so that
- * they come with it and not one after the other.
+ * they come with it and not one after the other.  Not at the end of a row: then the peer is most likely just writing them.
  */
 static inline void nic_link_expect(const struct nic_link *link)
 {
-	for (uint32_t i = link->rx_more; nic_unlikely(i != 0); i--)
+	for (uint32_t i = link->rx_row < 2 ? link->rx_more : 0; nic_unlikely(i != 0); i--)
 		nic_prefetch(nic_link_more(link->rx, link->rx_pos, i));
 }
 
@@ -232,6 +239,7 @@ static inline void nic_link_consume(struct nic_link *link, uint32_t cells)
 {
 	link->rx_more = (uint8_t)(cells <= (link->demotes ? NIC_LINK_FEW_DEMOTED : NIC_LINK_FEW) ? cells - 1 : 0);
 	link->rx_pos += cells;
+	link->rx_row++;
 	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
 		link->rx_told = link->rx_pos;
 		nic_store_release(link->rx_head, link->rx_pos); /* L2: all reads of the packets come before */
