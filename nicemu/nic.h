@@ -334,6 +334,7 @@ struct nic_wait {
 	uint32_t looks, yields, switches, naps, blocked;
 	uint16_t lent, least_lent, least_gap;
 	uint8_t burst, looking, loose;
+	uint16_t between;
 	struct nic *nic;
 };
 uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest);

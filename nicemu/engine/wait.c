@@ -57,11 +57,15 @@ enum {
 	COUNT_EVERY = 200 * MS, /* processes and cores are counted again, */
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
 	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average, */
-	LENT = 4 * US,          /* and what is used of the processor if it lends the core to others itself, which a yield is most of; */
+	LENT = 4 * US,          /* and what is used of the processor if it lends the core to others itself, which a yield is most of, at least; */
+	LENT_CALLS = 6,         /* or so many system calls, where these are slow, as in some virtual machines: a yield that switches takes four */
+	LENT_MOST = 16 * US,
 	LENT_LOOKS = 64,        /* that is asked once for so many looks */
 	BURST = 8,              /* looks without a rest, before a sleep */
 	EMPTY_CLOCKS = 24,      /* looks at the clock that take about as long as a program needs that does nothing else between two looks */
-	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once */
+	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once; */
+	LOAN_MOST = 64 * US,    /* as this where it is asked how much of the time is the program's */
+	LOAN_UNIT = 64,
 	LINGER = 300,           /* looks at a barrier before a yield: about what that takes if somebody else has the core then */
 	YIELDS = 20,            /* before the first sleep, */
 	SLEEP_SOONEST = 50 * US, /* which comes after so long a wait */
@@ -78,6 +82,7 @@ enum {
 	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
+_Static_assert(LENT_LOOKS * (LOAN_MOST / LOAN_UNIT) <= UINT16_MAX, "room for the sum of gaps");
 
 static uint64_t clock_of(clockid_t clock)
 {
@@ -152,6 +157,21 @@ static uint16_t guess_empty(void)
 	return least < TIGHT / EMPTY_CLOCKS ? (uint16_t)(EMPTY_CLOCKS * least) : TIGHT;
 }
 
+/* By what the system call takes that tells how much of the processor was used. */
+static uint16_t guess_lent(void)
+{
+	uint64_t least = UINT64_MAX, last = now();
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t at = (clock_of(CLOCK_THREAD_CPUTIME_ID), now());
+
+		least = at - last < least ? at - last : least;
+		last = at;
+	}
+	least *= LENT_CALLS;
+	return (uint16_t)(least < LENT ? LENT : least < LENT_MOST ? least : LENT_MOST);
+}
+
 void nic_wait_open(struct nic *nic)
 {
 	struct nic_waiting *w = &nic->waiting;
@@ -163,6 +183,7 @@ void nic_wait_open(struct nic *nic)
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
 	w->empty = guess_empty();
+	w->lent = guess_lent();
 }
 
 void nic_wait_publish(struct nic *nic)
@@ -490,6 +511,7 @@ static void follow_gap(struct nic_wait *wait, uint64_t at)
 
 	wait->gap = (uint16_t)((wait->gap * 7ull + (gap < GAP_MOST ? gap : GAP_MOST)) / 8);
 	wait->sum = (uint16_t)(wait->sum + (gap < TIGHT ? gap : TIGHT)); /* of a burst */
+	wait->between = (uint16_t)(wait->between + (gap < LOAN_MOST ? gap : LOAN_MOST) / LOAN_UNIT); /* of LENT_LOOKS */
 }
 
 void nic_wait_look(struct nic_wait *wait)
@@ -521,17 +543,19 @@ static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t 
  * does that has been told that cores are short: then little of that time is its own, and it has not blocked in anything either, which may end
  * without the NIC.  (A yield is no voluntary switch, to Linux.)
  */
-static bool lends(struct nic_wait *wait)
+static bool lends(const struct nic *nic, struct nic_wait *wait)
 {
 	struct rusage r;
-	uint64_t used, each;
+	uint64_t used, each, gap;
 	uint32_t blocked;
 
 	if (++wait->loose % LENT_LOOKS == 0 && getrusage(RUSAGE_THREAD, &r) == 0) {
 		used = clock_of(CLOCK_THREAD_CPUTIME_ID); /* what getrusage says of that may be milliseconds old */
 		each = (used - wait->used) / LENT_LOOKS;
+		gap = (uint64_t)wait->between * LOAN_UNIT / LENT_LOOKS;
 		blocked = (uint32_t)r.ru_nvcsw - wait->naps;
-		wait->lent = (int32_t)(blocked - wait->blocked) <= 0 && each < LENT && 3 * each <= 2 * wait->gap ? (uint16_t)each : 0;
+		wait->lent = (int32_t)(blocked - wait->blocked) <= 0 && each < nic->waiting.lent && 3 * each <= 2 * gap ? (uint16_t)each : 0;
+		wait->between = 0;
 		wait->used = used;
 		wait->blocked = blocked;
 	}
@@ -560,7 +584,7 @@ static void drowse(struct nic *nic, struct nic_wait *wait, uint64_t at, uint64_t
 	bool idle;
 
 	if (wait->gap >= TIGHT) {
-		idle = only_waits(wait->lent, &wait->least_lent, LENT / 2);
+		idle = only_waits(wait->lent, &wait->least_lent, nic->waiting.lent / 2);
 	} else if (burst < BURST) {
 		wait->burst = burst + 1;
 		wait->sum = burst ? wait->sum : 0;
@@ -602,7 +626,7 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 		follow_gap(wait, at);
 	wait->looking = false;
 	wait->last = at;
-	if (wait->gap >= TIGHT && !lends(wait)) {
+	if (wait->gap >= TIGHT && !lends(nic, wait)) {
 		wait->began = at;
 		wait->yields = 0;
 		return 1;
