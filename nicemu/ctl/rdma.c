@@ -147,11 +147,14 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 {
 	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
 
+	/* What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
+	link->raced = w->op == NIC_CTL_RDMA_READ && nic_dma_races(link, w->total) && !in_a_row(nic, link) && !nic_link_any(link);
+
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return ALONE;
 	if (!link->cma)
 		return STREAM;
-	packets = w->total && !imm && in_packets(nic, link, w->op, w->total);
+	packets = link->raced ? nic_dma_streams(link, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))

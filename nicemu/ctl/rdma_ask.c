@@ -91,6 +91,8 @@ static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *l
 	a = &link->ask[id % NIC_CLAIMS];
 	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total,
 		.reply = NIC_REPLIES };
+	a->began = link->raced ? nic_dma_start() : 0;
+	link->raced = false;
 	nic_claim_open(asked(link, id), id);
 	e->flags |= NIC_TXE_ASKED;
 	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
@@ -140,14 +142,23 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 		link->ask_head++;
 }
 
+/* Those bytes are there: how long it took decides how the next ones go. */
+static inline void timed(struct nic_link *link, const struct nic_ask *a, uint32_t len)
+{
+	if (a->began)
+		nic_dma_took(link, len, a->op == NIC_OP_READ_REQ, a->began);
+}
+
 static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
 {
 	struct nic_txe *e = entry(nic, a);
 	struct nic_desc *desc = nic_host(e->desc);
 	uint32_t vi = a->vi, pos = a->pos;
 
-	if (!error)
+	if (!error) {
 		e->done = desc->length;
+		timed(link, a, desc->length);
+	}
 	over(nic, link, a);
 	nic_tx_done(nic, vi, pos, error);
 }
@@ -250,12 +261,14 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 		e->flags &= ~NIC_TXE_ASKED;
 		if (nic_unlikely(error))
 			return nic_tx_refuse(nic, e, error);
+		timed(link, a, w->total);
 		e->done = w->total;
 		return STEP_DONE;
 	}
 	if (!(word & NIC_CLAIM_DONE))
 		return STEP_WAIT;
 	nic_count(nic, bytes_peer_half, w->total - from);
+	timed(link, a, w->total);
 	over(nic, link, a);
 	e->flags &= ~NIC_TXE_ASKED;
 	e->done = w->total;

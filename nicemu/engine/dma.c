@@ -76,12 +76,43 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->put_max = link->put_busy = NIC_PUT_MAX;
 	}
 	link->impatient = strcmp(way, "auto") == 0;
-	if (link->impatient)
+	if (link->impatient) {
+		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere */
 		return;
+	}
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
 	link->put_max = link->put_busy = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
 	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
 	link->half_min = link->half_row = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
+}
+
+bool nic_dma_races(const struct nic_link *link, uint32_t len)
+{
+	return len >= link->half_min && len <= link->race_max;
+}
+
+static uint32_t race_of(uint32_t len)
+{
+	uint32_t i = 0;
+
+	while (i < NIC_RACES - 1 && len > (uint32_t)NIC_RACE << i)
+		i++;
+	return i;
+}
+
+bool nic_dma_streams(const struct nic_link *link, uint32_t len)
+{
+	return link->pace[race_of(len)].way;
+}
+
+uint64_t nic_dma_start(void)
+{
+	return nic_pace_clock();
+}
+
+void nic_dma_took(struct nic_link *link, uint32_t len, bool stream, uint64_t began)
+{
+	nic_pace_took(&link->pace[race_of(len)], stream, nic_pace_clock() - began);
 }
 
 enum nic_dma nic_dma_failure(int error)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nicemu/engine/pace.h"
 #include "nicemu/mem/claim.h"
 #include "nicemu/mem/slot.h"
 #include "nicemu/util/atomic.h"
@@ -43,6 +44,7 @@ struct nic_ask {
 	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
+	uint64_t began;  /* when, by the processor's clock, if it is timed; else 0 */
 };
 
 /* What the peer asks this NIC to help it with. */
@@ -54,7 +56,11 @@ struct nic_favour {
 	uint8_t gen, op;
 };
 
-enum { NIC_PUT_MAX = 32 << 10 }; /* bytes of a write in packets, at most */
+enum {
+	NIC_PUT_MAX = 32 << 10, /* bytes of a write in packets, at most */
+	NIC_RACE = 64 << 10,    /* bytes: the longest read of the first class that is timed (nic_dma_races); of each further one it is twice as long */
+	NIC_RACES = 3,
+};
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
 struct nic_doubt {
@@ -112,6 +118,9 @@ struct nic_link {
 	uint32_t replies;                 /* that are in use, a bit each */
 	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
 	uint32_t half_min, half_row;      /* from this on transfers are shared by halves; writes of many in a row */
+	struct nic_pace pace[NIC_RACES];  /* reads one at a time of half_min to race_max bytes: by halves (0) or as streams (1) */
+	uint32_t race_max;
+	bool raced;                       /* the read that begins now is one of them */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
