@@ -143,17 +143,23 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 	return total >= link->half_min || (op == NIC_CTL_RDMA_WRITE && total >= link->half_row && in_a_row(nic, link));
 }
 
+/* Is it a read whose ways are timed?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
+static inline bool is_raced(const struct nic *nic, const struct nic_link *link, uint32_t op, uint32_t total)
+{
+	return op == NIC_CTL_RDMA_READ && nic_dma_races(link, total) && !in_a_row(nic, link) && !nic_link_any(link);
+}
+
 static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
 	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
 
-	/* What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
-	link->raced = w->op == NIC_CTL_RDMA_READ && nic_dma_races(link, w->total) && !in_a_row(nic, link) && !nic_link_any(link);
+	link->raced = false;
 
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return ALONE;
 	if (!link->cma)
 		return STREAM;
+	link->raced = is_raced(nic, link, w->op, w->total);
 	packets = link->raced ? nic_dma_streams(link, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
@@ -263,6 +269,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	const struct nic_seg *remote = &w->desc->seg[0];
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct iovec local[NIC_DESC_SEGS_MAX];
+	uint64_t began = 0;
 	uint32_t error;
 	unsigned n;
 
@@ -283,11 +290,15 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	case HALVES:
 		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
 	case ALONE:
+		if (link->raced && !nic_dma_streams(link, w->total))
+			began = nic_dma_start();
 		break;
 	}
 	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
+	if (began)
+		nic_dma_took(link, w->total, false, began);
 	e->done = w->total;
 	return STEP_DONE;
 }
@@ -297,7 +308,8 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && (!in_packets(nic, link, r->op, r->length) || absent(link))))
+	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !is_raced(nic, link, r->op, r->length) &&
+	               (!in_packets(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
 }

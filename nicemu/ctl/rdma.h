@@ -8,7 +8,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
 
-enum { NIC_PUT_PARTS = NIC_PUT_MAX / NIC_RDMA_PART_MAX }; /* packets of a write at most */
+enum { NIC_PUT_PARTS = 2 }; /* packets of a write at most: see part_of */
 
 static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 {

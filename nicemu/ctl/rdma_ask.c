@@ -27,7 +27,7 @@ enum {
 	PATIENCE = 128,      /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
 	DOUBT = 63,          /* transfers done alone at most before one is asked for again */
-	PART_MIN = 2048,
+	PART_MIN = 4096,
 };
 
 static struct nic_claim *asked(const struct nic_link *link, uint32_t id)
@@ -49,10 +49,13 @@ static void reread(const struct nic_txe *e, struct work *w)
 		.op = desc->control & NIC_CTL_OP_MASK, .control = desc->control };
 }
 
-/* Of the only transfer, small ones: both ends are soon at work.  Of many, large ones: fewer packets. */
+/*
+ * Of the only transfer, halves: both ends are soon at work, and not more packets than that, each of which takes as long as some KB do where cores are
+ * far apart.  Of many, large ones.
+ */
 static uint32_t part_of(uint32_t total)
 {
-	uint32_t part = ((total + 3) / 4 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1); /* of four at most, while it may be longer */
+	uint32_t part = ((total + 1) / 2 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1);
 
 	return part < PART_MIN ? PART_MIN : part > NIC_RDMA_PART_MAX ? NIC_RDMA_PART_MAX : part;
 }

@@ -31,7 +31,7 @@ enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_link *link, st
 enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
 
 /* rdma_serve.c */
-enum { NIC_RDMA_PART_MAX = 8192 }; /* bytes of a part of what both ends work on */
+enum { NIC_RDMA_PART_MAX = 32768 }; /* bytes of a part of what both ends work on */
 int nic_rdma_serve(struct nic *nic, struct nic_link *link); /* some of what that peer has asked for; how much */
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */

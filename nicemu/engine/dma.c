@@ -12,7 +12,12 @@
 #include "nicemu/ctl/ctl.h"
 
 enum {
-	SLOW = 2600, /* ns for 8 KB */
+	/* ns for 8 KB: from here on system calls cost more than other NICs do, and from here on so does what they copy */
+	FAIR = 1500,
+	SLOW = 2600,
+	HALF_MIN = 40 << 10, /* bytes that are worth a half of the other NIC's, where system calls are fast, */
+	HALF_MOST = 128 << 10, /* and where nothing else costs anything */
+	HALF_ROW = 24 << 10,
 	/*
 	 * However fast a system call copies, fewer bytes than these take longer so than by way of the other NIC: of a read, a write, and
 	 * of many in a row, where both ends are at work.
@@ -21,6 +26,7 @@ enum {
 	PUT_BRIEF = 1024,
 	GET_ROW = 4096,
 	PUT_ROW = 8192,
+	GET_FAIR = 16 << 10, /* of a read, where system calls are slow but copies are not */
 };
 
 static uint64_t now(void)
@@ -32,27 +38,39 @@ static uint64_t now(void)
 }
 
 /*
- * Nanoseconds that 8 KB take, of what the peer has in the card at the address that it has it: the least of some tries, in which the
- * data are near and nobody else ran; what remains is the kernel's.  Not more of them than are needed to know.
+ * Nanoseconds that so many bytes take, of what the peer has in the card at the address that it has it: the least of some tries, in which the
+ * data are near and nobody else ran; what remains is the kernel's.  Not more of them than are needed to know that it is no more than `enough`.
  */
-static uint64_t pull_time(const struct nic *nic, const struct nic_link *link)
+enum { PULL_LEN = 8192 };
+static uint64_t pull_time(const struct nic *nic, const struct nic_link *link, size_t len, uint64_t enough)
 {
-	enum { TRIES = 24, LEN = 8192 };
-	_Static_assert(sizeof(link->slot->counter_row) >= LEN, "pages that exist");
-	char here[LEN];
-	struct iovec local = { here, LEN };
-	struct iovec remote = { nic_host(link->slot->map_base + ((uintptr_t)link->slot->counter_row - (uintptr_t)nic->map)), LEN };
+	enum { TRIES = 24, TRIES_COLD = 200 }; /* the kernel's part and the processor's clock may have to warm up: with the first peer more */
+	_Static_assert(sizeof(link->slot->counter_row) >= PULL_LEN, "pages that exist");
+	char here[PULL_LEN];
+	struct iovec local = { here, len };
+	struct iovec remote = { nic_host(link->slot->map_base + ((uintptr_t)link->slot->counter_row - (uintptr_t)nic->map)), len };
 	uint64_t best = UINT64_MAX;
 
-	for (int i = 0; i < TRIES && best > SLOW; i++) {
+	for (int i = nic->nactive ? TRIES : TRIES_COLD; i && best > enough; i--) {
 		uint64_t start = now(), ns;
 
-		if (process_vm_readv(link->pid, &local, 1, &remote, 1, 0) != LEN)
+		if (process_vm_readv(link->pid, &local, 1, &remote, 1, 0) != (ssize_t)len)
 			return 0;
 		ns = now() - start;
 		best = ns < best ? ns : best;
 	}
 	return best;
+}
+
+/*
+ * From how many bytes on two halves are worth it.  They save half of what is copied, and cost about a system call more, the other NIC's, which
+ * begins later.  Where a system call costs much beside the copy that is late.
+ */
+static uint32_t half_min(uint64_t call, uint64_t pull)
+{
+	uint64_t copy = pull > call ? pull - call : 1, from = 2 * (call * 9 / 10 + 200) * PULL_LEN / copy;
+
+	return (uint32_t)(from < HALF_MIN ? HALF_MIN : from < HALF_MOST ? from : HALF_MOST);
 }
 
 /*
@@ -63,17 +81,23 @@ static uint64_t pull_time(const struct nic *nic, const struct nic_link *link)
 static void tune(const struct nic *nic, struct nic_link *link)
 {
 	const char *way = nic_param_str("rdma");
+	uint64_t pull = pull_time(nic, link, PULL_LEN, FAIR);
 
-	link->half_min = 40 << 10;
-	link->half_row = 24 << 10;
+	link->half_min = HALF_MIN;
+	link->half_row = HALF_ROW;
 	link->put_max = PUT_BRIEF;
 	link->put_busy = PUT_ROW;
 	link->stream_busy = link->stream_mutual = GET_ROW;
-	if (pull_time(nic, link) > SLOW) {
+	if (pull > FAIR) {
+		link->half_min = half_min(pull_time(nic, link, 1, 0), pull);
+		link->half_row = (uint32_t)((uint64_t)link->half_min * HALF_ROW / HALF_MIN);
+		link->stream_max = GET_FAIR;
+		link->put_max = link->put_busy = NIC_PUT_MAX;
+	}
+	if (pull > SLOW) {
 		link->stream_max = 256 << 10;
 		link->stream_busy = 32 << 10;
 		link->stream_mutual = 256 << 10;
-		link->put_max = link->put_busy = NIC_PUT_MAX;
 	}
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient) {
@@ -88,7 +112,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 
 bool nic_dma_races(const struct nic_link *link, uint32_t len)
 {
-	return len >= link->half_min && len <= link->race_max;
+	return len >= HALF_MIN && len <= link->race_max;
 }
 
 static uint32_t race_of(uint32_t len)

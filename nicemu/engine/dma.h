@@ -29,8 +29,9 @@ enum nic_dma nic_dma_read(struct nic *nic, struct nic_link *link, const struct i
 /* Is that range of the peer in the card, and so a plain copy away?  Then no right to reach the peer's memory is needed. */
 bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
 /*
- * A long read, one at a time, can go by halves or as a stream.  Which is faster depends on the kernel, on the caches, and on whether the data have just
- * been written, so both are timed, and the faster one is gone (pace.h).  Is a read of so many bytes one of these?  As a stream?  How long did it take?
+ * A long read, one at a time, can go as a stream, or by cross-memory attach, in halves or not.  Which is faster depends on the kernel, on the caches, and on
+ * whether the data have just been written, so both are timed, and the faster one is gone (pace.h).  Is a read of so many bytes one of these?  As a
+ * stream?  How long did it take?
  */
 bool nic_dma_races(const struct nic_link *link, uint32_t len);
 bool nic_dma_streams(const struct nic_link *link, uint32_t len);

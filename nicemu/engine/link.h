@@ -59,7 +59,7 @@ struct nic_favour {
 enum {
 	NIC_PUT_MAX = 32 << 10, /* bytes of a write in packets, at most */
 	NIC_RACE = 64 << 10,    /* bytes: the longest read of the first class that is timed (nic_dma_races); of each further one it is twice as long */
-	NIC_RACES = 3,
+	NIC_RACES = 5,
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
@@ -118,7 +118,7 @@ struct nic_link {
 	uint32_t replies;                 /* that are in use, a bit each */
 	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
 	uint32_t half_min, half_row;      /* from this on transfers are shared by halves; writes of many in a row */
-	struct nic_pace pace[NIC_RACES];  /* reads one at a time of half_min to race_max bytes: by halves (0) or as streams (1) */
+	struct nic_pace pace[NIC_RACES];  /* reads one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;
 	bool raced;                       /* the read that begins now is one of them */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */

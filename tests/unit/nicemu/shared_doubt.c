@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "tests/unit/nicemu/kin.h"
+#include "nicemu/ctl/rdma.h"
 #include "tests/unit/nicemu/shared.h"
 
 static struct nic_link *ba(void)
@@ -189,6 +190,7 @@ static void passed_over_in_line(void)
 		BEGIN(UINT32_MAX, UINT32_MAX);
 		link = ba();
 		post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+		ab()->tx[(ab()->tx_pos - 1) & (NIC_RING_CELLS - 1)].ask.part = ab()->ask[ab()->ask_head % NIC_CLAIMS].part = 4096;
 		d = post(1, NIC_CTL_RDMA_READ, 0, 0, 4096);
 		if (!sense)
 			ab()->tx[(ab()->tx_pos - 1) & (NIC_RING_CELLS - 1)].ask.part = 0;
@@ -295,7 +297,7 @@ static void fill_link(uint32_t left)
 static void link_is_full(void)
 {
 	for (int kind = 0; kind < KINDS; kind++)
-		for (uint32_t left = NIC_RING_RESERVE; left < NIC_RING_RESERVE + 4; left++) {
+		for (uint32_t left = NIC_RING_RESERVE; left < NIC_RING_RESERVE + NIC_PUT_PARTS; left++) {
 			BEGIN(0, UINT32_MAX);
 			fill_link(left);
 			CHECK(good(of_kind(kind, 0)));
