@@ -154,7 +154,6 @@ static enum how how(const struct nic *nic, struct nic_link *link, const struct w
 	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
 
 	link->raced = false;
-
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return ALONE;
 	if (!link->cma)

@@ -58,8 +58,8 @@ enum {
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
 	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average, */
 	LENT = 4 * US,          /* and what is used of the processor if it lends the core to others itself, which a yield is most of, at least; */
-	LENT_CALLS = 6,         /* or so many system calls, where these are slow, as in some virtual machines: a yield that switches takes four */
-	LENT_MOST = 16 * US,
+	LENT_CALLS = 14,        /* or so many system calls, where these are slow, as in some virtual machines: a yield that switches takes four, and there may be two */
+	LENT_MOST = 32 * US,
 	LENT_LOOKS = 64,        /* that is asked once for so many looks */
 	BURST = 8,              /* looks without a rest, before a sleep */
 	EMPTY_CLOCKS = 24,      /* looks at the clock that take about as long as a program needs that does nothing else between two looks */
