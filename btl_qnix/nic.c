@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "opal/runtime/opal_progress.h"
+
 /*
  * Jobs of one mpirun share a card, so that processes can talk to those that they spawn; different mpiruns do not, unless
  * parameter device names one.  The rank is unique in the family: number of the job, which starts at 1, and rank in it; so
@@ -22,6 +24,7 @@ int qnix_nic_open(bool threads, cmpi_am_fn *am, cmpi_error_fn *error, void *arg,
 		.nranks = opal_process_info.num_local_peers + 1,
 		.threads = threads,
 		.alone = btl_qnix_is_alone(),
+		.lends = &opal_progress_yield_when_idle,
 		.am = am,
 		.error = error,
 		.arg = arg,

@@ -61,6 +61,7 @@ struct cmpi_params {
 	uint32_t rank, nranks;   /* in the job: rank names this process, nranks sizes the first pool (both are hints but unique rank per job is required) */
 	bool threads;            /* calls come from several threads */
 	bool alone;              /* nothing else that the caller polls brings events: cmpi_progress may sleep when it waits for long */
+	const bool *lends;       /* whether the caller offers its core to others himself between two passes that find nothing; NULL: he does not.  Kept, and read by all who share */
 	cmpi_am_fn *am;          /* all tags; may be NULL */
 	cmpi_error_fn *error;    /* may be NULL */
 	void *arg;               /* for both */

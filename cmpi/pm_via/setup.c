@@ -188,6 +188,7 @@ int cmpi_open(const struct cmpi_params *params, struct cmpi **out)
 	c->data.pt_mtu = CMPI_AM_MAX;
 	via_params_read(&c->params);
 	c->alone = params->alone;
+	c->lends = params->lends;
 	err = mpip_init(&c->engine, params->threads) ? CMPI_OK : fail("no memory");
 	via_wait_init(c);
 	if (err == CMPI_OK)

@@ -279,6 +279,7 @@ struct cmpi {
 	uint8_t only_looks;              /* nobody waits; as in cmpi_only_looks */
 	uint32_t spared;                 /* looks that found nothing, of those two */
 	bool alone;
+	const bool *lends;
 	cmpi_error_fn *error;
 	void *error_arg;
 	VIP_PROTECTION_HANDLE ptag;

@@ -56,6 +56,7 @@ void via_wait(struct cmpi *c)
 	}
 	if (c->idle <= c->idle_mask + 1)
 		c->wait.Began = 0;
+	c->wait.Lends = c->lends && *c->lends;
 	follow(c, VipxWaitPlan(c->nic, &c->wait, longest(c)));
 	if (c->wait.Rest == VIPX_REST_SPIN)
 		return;

@@ -56,9 +56,9 @@ enum {
 	SPIN_LOOKS = 256,       /* idle looks between two questions, with a core of one's own: some 10 us */
 	COUNT_EVERY = 200 * MS, /* processes and cores are counted again, */
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
-	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average, */
-	LENT = 4 * US,          /* and what is used of the processor if it lends the core to others itself, which a yield is most of, at least; */
-	LENT_CALLS = 14,        /* or so many system calls, where these are slow, as in some virtual machines: a yield that switches takes four, and there may be two */
+	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average; one that lends its core may take a system call more, */
+	LENT = 4 * US,          /* and if somebody else then has it, may use so much of the processor from look to look, most of it for yields, */
+	LENT_CALLS = 14,        /* or so many system calls, where these are slow, as in some virtual machines: a yield that switches takes four, and there may be two; */
 	LENT_MOST = 32 * US,
 	LENT_LOOKS = 64,        /* that is asked once for so many looks */
 	BURST = 8,              /* looks without a rest, before a sleep */
@@ -82,6 +82,7 @@ enum {
 	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
+_Static_assert(LENT_MOST <= UINT16_MAX, "room for a bound");
 _Static_assert(LENT_LOOKS * (LOAN_MOST / LOAN_UNIT) <= UINT16_MAX, "room for the sum of gaps");
 
 static uint64_t clock_of(clockid_t clock)
@@ -157,8 +158,8 @@ static uint16_t guess_empty(void)
 	return least < TIGHT / EMPTY_CLOCKS ? (uint16_t)(EMPTY_CLOCKS * least) : TIGHT;
 }
 
-/* By what the system call takes that tells how much of the processor was used. */
-static uint16_t guess_lent(void)
+/* A system call, by the one that tells how much of the processor was used. */
+static uint16_t guess_call(void)
 {
 	uint64_t least = UINT64_MAX, last = now();
 
@@ -168,8 +169,7 @@ static uint16_t guess_lent(void)
 		least = at - last < least ? at - last : least;
 		last = at;
 	}
-	least *= LENT_CALLS;
-	return (uint16_t)(least < LENT ? LENT : least < LENT_MOST ? least : LENT_MOST);
+	return least < LENT_MOST / LENT_CALLS ? (uint16_t)least : LENT_MOST / LENT_CALLS;
 }
 
 void nic_wait_open(struct nic *nic)
@@ -183,7 +183,8 @@ void nic_wait_open(struct nic *nic)
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
 	w->empty = guess_empty();
-	w->lent = guess_lent();
+	w->call = guess_call();
+	w->lent = LENT_CALLS * w->call < LENT ? LENT : (uint16_t)(LENT_CALLS * w->call);
 }
 
 void nic_wait_publish(struct nic *nic)
@@ -539,27 +540,32 @@ static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t 
 }
 
 /*
- * Between two looks there is more than a loop needs that does nothing else.  But the program may lend the core to others itself, as Open MPI
- * does that has been told that cores are short: then little of that time is its own, and it has not blocked in anything either, which may end
- * without the NIC.  (A yield is no voluntary switch, to Linux.)
+ * The program lends the core to others itself, as Open MPI does that has been told that cores are short, and somebody takes it: then there is more
+ * between two looks than a loop needs that does nothing else, but little of that time is the program's own, and it has not blocked in
+ * anything either, which may end without the NIC.  (A yield is no voluntary switch, to Linux.)
  */
-static bool lends(const struct nic *nic, struct nic_wait *wait)
+static void sample_loan(const struct nic *nic, struct nic_wait *wait)
 {
 	struct rusage r;
 	uint64_t used, each, gap;
 	uint32_t blocked;
 
-	if (++wait->loose % LENT_LOOKS == 0 && getrusage(RUSAGE_THREAD, &r) == 0) {
-		used = clock_of(CLOCK_THREAD_CPUTIME_ID); /* what getrusage says of that may be milliseconds old */
-		each = (used - wait->used) / LENT_LOOKS;
-		gap = (uint64_t)wait->between * LOAN_UNIT / LENT_LOOKS;
-		blocked = (uint32_t)r.ru_nvcsw - wait->naps;
-		wait->lent = (int32_t)(blocked - wait->blocked) <= 0 && each < nic->waiting.lent && 3 * each <= 2 * gap ? (uint16_t)each : 0;
-		wait->between = 0;
-		wait->used = used;
-		wait->blocked = blocked;
-	}
-	return wait->lent;
+	if (++wait->sampled % LENT_LOOKS || getrusage(RUSAGE_THREAD, &r) < 0)
+		return;
+	used = clock_of(CLOCK_THREAD_CPUTIME_ID); /* what getrusage says of that may be milliseconds old */
+	each = (used - wait->used) / LENT_LOOKS;
+	gap = (uint64_t)wait->between * LOAN_UNIT / LENT_LOOKS;
+	blocked = (uint32_t)r.ru_nvcsw - wait->naps;
+	wait->lent = (int32_t)(blocked - wait->blocked) <= 0 && each < nic->waiting.lent && 3 * each <= 2 * gap ? (uint16_t)each : 0;
+	wait->between = 0;
+	wait->used = used;
+	wait->blocked = blocked;
+}
+
+/* A look is part of a loop that does nothing else if it comes before this. */
+static uint16_t tight(const struct nic *nic, const struct nic_wait *wait)
+{
+	return (uint16_t)(TIGHT + (wait->lends ? nic->waiting.call : 0));
 }
 
 /*
@@ -583,7 +589,7 @@ static void drowse(struct nic *nic, struct nic_wait *wait, uint64_t at, uint64_t
 {
 	bool idle;
 
-	if (wait->gap >= TIGHT) {
+	if (wait->gap >= tight(nic, wait)) {
 		idle = only_waits(wait->lent, &wait->least_lent, nic->waiting.lent / 2);
 	} else if (burst < BURST) {
 		wait->burst = burst + 1;
@@ -591,7 +597,7 @@ static void drowse(struct nic *nic, struct nic_wait *wait, uint64_t at, uint64_t
 		wait->rest = NIC_REST_SPIN;
 		return;
 	} else {
-		idle = only_waits(wait->sum / BURST, &wait->least_gap, nic->waiting.empty);
+		idle = only_waits(wait->sum / BURST, &wait->least_gap, (uint16_t)(nic->waiting.empty + (wait->lends ? nic->waiting.call : 0)));
 	}
 	if (!idle)
 		wait->began = at;
@@ -626,7 +632,9 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 		follow_gap(wait, at);
 	wait->looking = false;
 	wait->last = at;
-	if (wait->gap >= TIGHT && !lends(nic, wait)) {
+	if (wait->lends)
+		sample_loan(nic, wait);
+	if (wait->gap >= tight(nic, wait) && !(wait->lends && wait->lent)) {
 		wait->began = at;
 		wait->yields = 0;
 		return 1;

@@ -120,23 +120,41 @@ static int look(int which, MPI_Request *request)
 	return flag;
 }
 
+/* What such a call takes, with the yield of a rank that was told to. */
+static double look_takes(int which, MPI_Request *request)
+{
+	double best = 1e9;
+
+	for (int i = 0; i < 100; i++) {
+		double from = seconds();
+
+		look(which, request);
+		from = seconds() - from;
+		best = from < best ? from : best;
+	}
+	return best;
+}
+
 /*
  * Rank 0 looks for messages again and again in its work, which others wait for: it is not one that waits, however little it does in between,
- * and must not be put to sleep.
+ * and must not be put to sleep.  Where only the time tells, it does more than the call itself takes.
  */
 static void working(void)
 {
 	enum { STEPS = 3000 };
 	MPI_Request request;
 	int byte, found = 0;
+	double work;
 
 	MPI_Irecv(&byte, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &request);
+	work = check.rank == 0 ? 2 * look_takes(GET_STATUS, &request) : 0;
+	work = work < 1.2e-6 ? 1.2e-6 : work;
 	for (int which = 0; which < LOOKS; which++) {
 		struct check_counter sleeps = check_counter_watch("sleeps");
 		long long slept;
 
 		for (int i = 0; check.rank == 0 && i < STEPS && !found; i++) {
-			double until = seconds() + 1.2e-6;
+			double until = seconds() + work;
 
 			while (which == GET_STATUS && seconds() < until)
 				;

@@ -5,7 +5,7 @@
 #include "vipl/src/object.h"
 
 #define SAME(theirs, ours) (offsetof(VIPX_WAIT, theirs) == offsetof(struct nic_wait, ours))
-_Static_assert(SAME(Rest, rest) && SAME(Began, began) && sizeof(VIPX_WAIT) == sizeof(struct nic_wait), "the same");
+_Static_assert(SAME(Rest, rest) && SAME(Lends, lends) && SAME(Began, began) && sizeof(VIPX_WAIT) == sizeof(struct nic_wait), "the same");
 _Static_assert((int)VIPX_REST_SPIN == NIC_REST_SPIN && (int)VIPX_REST_YIELD == NIC_REST_YIELD &&
                (int)VIPX_REST_SLEEP == NIC_REST_SLEEP, "the same");
 

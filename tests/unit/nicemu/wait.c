@@ -147,7 +147,7 @@ enum { LENDS = 1, BLOCKS }; /* as `work`: no work, but a yield; or, now and then
 static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, long count[3])
 {
 	double until = kin_now() + ms / 1e3;
-	struct nic_wait wait = { 0 };
+	struct nic_wait wait = { .lends = work == LENDS || work == BLOCKS };
 	unsigned blocks = 0;
 
 	memset(count, 0, 3 * sizeof(*count));
