@@ -13,8 +13,9 @@
  *        it with acquire and `life` behind it: is that still the one it knows, then the word was this group's.
  *
  * The root of a broadcast puts parts on its places in turn, as messages on a link.  A part of up to NIC_BOARD_BRIEF bytes lies in
- * its place; a longer one in a buffer of the board's, which stay with it as long as the group lives.  `taken` is looked at when
- * places or buffers are used up: one acknowledgement serves many parts.
+ * its place, one of up to NIC_BOARD_INSIDE elsewhere on the board, if all but the last few have been read; a longer one in a buffer of
+ * the board's, which stay with it as long as the group lives.  `taken` is looked at when places or buffers are used up: one
+ * acknowledgement serves many parts.
  *
  * Of a group of two, the receiver may say in `wants` that it waits for the root's next broadcast and would rather copy it from
  * the root's memory.  Then the root may put it there as one part that has the address only, and waits until that is taken.  It is a
@@ -37,6 +38,8 @@ enum {
 	NIC_BOARDS = 256,      /* of a slot; entries of its Group Table */
 	NIC_BOARD_PLACES = 16, /* a power of two */
 	NIC_BOARD_BRIEF = 48,
+	NIC_BOARD_INSIDE = 256, /* as long as this a part need not touch another page, which costs more than its lines where processes take turns */
+	NIC_BOARD_INSIDES = 8,  /* a power of two */
 	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share a buffer, behind those of the places: each place has its part of it */
 	NIC_BOARD_HOT = NIC_BOARD_PLACES + 1, /* from here on buffers take turns, and stay in the cache; those before are the places' */
 	NIC_BOARD_BUFFERS = NIC_BOARD_HOT + 8,
@@ -56,7 +59,7 @@ struct nic_board_part {
 	_Alignas(64) _Atomic uint32_t seq; /* number of the part, from 1 on */
 	uint32_t total;  /* bytes of the broadcast */
 	uint32_t offset; /* of this part in it */
-	uint32_t buffer; /* where its data is: + 1, of the pool */
+	uint32_t buffer; /* where its data is: + 1, of the pool; 0: on the board */
 	uint8_t data[NIC_BOARD_BRIEF];
 };
 
@@ -74,8 +77,9 @@ struct nic_board {
 	_Alignas(64) _Atomic uint32_t wants; /* with the first words of `taken`, which are looked at together */
 	_Atomic uint32_t claim; /* id of the second half's; 0: none */
 	_Atomic uint64_t where; /* the receiver's buffer */
-	_Atomic uint32_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group */
+	_Atomic uint16_t taken[NIC_MAX_SLOTS]; /* parts of each member, by its place in the group: the lower half of the number */
 	_Alignas(64) uint32_t buffer[NIC_BOARD_BUFFERS]; /* + 1, of the pool; 0: not taken yet; own, read after death */
+	_Alignas(64) uint8_t inside[NIC_BOARD_INSIDES][NIC_BOARD_INSIDE]; /* of a part of that number, modulo */
 };
 _Static_assert(sizeof(struct nic_board_part) == 64, "one line");
 _Static_assert(sizeof(struct nic_board) == 4096, "one page");

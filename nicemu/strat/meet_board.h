@@ -71,6 +71,14 @@ static inline uint32_t nic_board_start(uint32_t before, uint32_t total)
 	return total <= NIC_BOARD_SMALL ? (before & NIC_BOARD_MASK) * NIC_BOARD_SMALL : 0;
 }
 
+/* Where the data is of the part that comes after so many, of a broadcast of `total` bytes, more than NIC_BOARD_BRIEF; `buffer`: as the part says. */
+static inline const uint8_t *nic_board_data(const struct nic *nic, const struct nic_board *board, uint32_t before, uint32_t total, uint32_t buffer)
+{
+	if (!buffer && total <= NIC_BOARD_INSIDE)
+		return board->inside[before & (NIC_BOARD_INSIDES - 1)];
+	return nic_buffer(nic, buffer - 1) + nic_board_start(before, total);
+}
+
 /* meet_board_send.c: broadcasts of this process */
 void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context);
 bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len);

@@ -46,7 +46,7 @@ static bool check(struct nic_cast *cast, uint32_t total, uint32_t offset)
 static void acknowledge(struct nic *nic, struct nic_group *g, uint32_t place, struct nic_member *m)
 {
 	m->told = m->parts;
-	nic_store_release(&g->board->taken[place], m->parts); /* G3 */
+	nic_store_release(&g->board->taken[place], (uint16_t)m->parts); /* G3 */
 	atomic_signal_fence(memory_order_seq_cst);            /* B1, as in wake_all */
 	nic_board_wake(nic, m->slot);
 }
@@ -109,7 +109,7 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 		spoil(cast, why);
 	else if (!direct && nic_likely(!cast->bad))
 		nic_host_write(nic, region->descriptor[0] + cast->at,
-		               len <= NIC_BOARD_BRIEF ? p->data : nic_buffer(nic, buffer - 1) + nic_board_start(m->parts, cast->total), len);
+		               len <= NIC_BOARD_BRIEF ? p->data : nic_board_data(nic, m->board, m->parts, cast->total, buffer), len);
 	if (nic_unlikely(!was_here(m)))
 		spoil(cast, NIC_WHY_LEFT);
 	cast->at += len;
@@ -210,10 +210,10 @@ static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, cons
 	if (len <= NIC_BOARD_BRIEF)
 		return p->data;
 	__asm__("" : "+r"(buffer));
-	data = nic_buffer(nic, buffer - 1) + nic_board_start(m->parts, total);
+	data = nic_board_data(nic, m->board, m->parts, total, buffer);
 	if (nic_unlikely(*guess != p->buffer)) {
 		*guess = p->buffer;
-		data = nic_buffer(nic, *guess - 1) + nic_board_start(m->parts, total);
+		data = nic_board_data(nic, m->board, m->parts, total, *guess);
 	}
 	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
 		__builtin_prefetch(data + i);

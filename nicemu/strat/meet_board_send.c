@@ -22,11 +22,11 @@ _Static_assert(NIC_BOARD_SHORT_MAX / NIC_BOARD_PART_SHORT <= FEW && FEW_MAX / NI
 /* How many of this member's parts that one has read; a number that cannot be is none. */
 static uint32_t has_read(const struct nic_group *g, const struct nic_member *m)
 {
-	uint32_t n = nic_load_acquire(&m->board->taken[g->place]); /* G3 */
+	uint16_t left = (uint16_t)(g->put - nic_load_acquire(&m->board->taken[g->place])); /* G3 */
 
 	if (nic_unlikely(m->left || !nic_board_is_here(m)))
 		return g->put;
-	return g->put - n <= g->put - g->read ? n : g->read;
+	return left <= g->put - g->read ? g->put - left : g->read;
 }
 
 static uint32_t read_by_all(const struct nic_group *g)
@@ -49,6 +49,19 @@ static bool has_places(struct nic_group *g, uint32_t n)
 		return true;
 	g->read = read_by_all(g);
 	return g->put + n - g->read <= NIC_BOARD_PLACES;
+}
+
+/*
+ * May a part of that broadcast lie on the board itself?  What has been read is looked at when the places there, or all, would be used up, so not
+ * for each part if somebody is behind.
+ */
+static bool fits_inside(struct nic_group *g, uint32_t total)
+{
+	if (total > NIC_BOARD_INSIDE)
+		return false;
+	if (nic_unlikely(g->put - g->read == NIC_BOARD_INSIDES))
+		g->read = read_by_all(g);
+	return g->put - g->read < NIC_BOARD_INSIDES;
 }
 
 /* Which buffer is that of the part that comes after so many: of its place, or one of `turns` that take turns. */
@@ -119,16 +132,17 @@ static bool has_buffer(struct nic *nic, struct nic_group *g, uint32_t i)
  */
 static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t len)
 {
-	uint32_t buffer;
+	uint32_t buffer = 0;
+	const uint8_t *data;
 
 	nic_prefetch_write(&g->board->part[g->put & NIC_BOARD_MASK]);
 	if (len <= NIC_BOARD_BRIEF)
 		return;
-	buffer = g->board->buffer[buffer_of(g->turns, g->put, total)];
-	if (!buffer)
+	if (total > NIC_BOARD_INSIDE && !(buffer = g->board->buffer[buffer_of(g->turns, g->put, total)]))
 		return;
+	data = nic_board_data(nic, g->board, g->put, total, buffer);
 	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
-		nic_prefetch_write(nic_buffer(nic, buffer - 1) + nic_board_start(g->put, total) + i);
+		nic_prefetch_write(data + i);
 }
 
 /*
@@ -144,6 +158,8 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 		return false;
 	if (len <= NIC_BOARD_BRIEF) {
 		nic_host_read(nic, p->data, bus + offset, len);
+	} else if (fits_inside(g, total)) {
+		nic_host_read(nic, g->board->inside[g->put & (NIC_BOARD_INSIDES - 1)], bus, len);
 	} else {
 		i = buffer_of(g->turns, g->put, total);
 		if (nic_unlikely(!has_buffer(nic, g, i)))

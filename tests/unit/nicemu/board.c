@@ -113,7 +113,7 @@ static void begin_at(int many, uint32_t at)
 			g->used[k] = at;
 		for (int k = 0; k < many; k++) {
 			g->member[k].bcasts = g->member[k].current = g->member[k].parts = g->member[k].told = at;
-			nic_store_release(&g->board->taken[k], at);
+			nic_store_release(&g->board->taken[k], (uint16_t)at);
 		}
 	}
 }
@@ -121,7 +121,7 @@ static void begin_at(int many, uint32_t at)
 /* Of three members, of all kinds of lengths, with a barrier now and then. */
 static void numbers_wrap(void)
 {
-	static const uint32_t lengths[] = { 8, 40, 300, 1000, 9000, 70000 };
+	static const uint32_t lengths[] = { 8, 40, 49, 256, 300, 1000, 9000, 70000 };
 	enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
 	uint32_t op[MANY];
 
@@ -162,15 +162,47 @@ static int buffers_taken(int i)
 	return taken;
 }
 
-/* Broadcast number k of a few bytes more than fit a place, sent or received. */
-static uint32_t numbered(int i, int k)
+/* Broadcast number k, sent or received. */
+static uint32_t numbered_of(int i, int k, uint32_t len)
 {
 	uint32_t op;
 
-	memset(data[i], i == 0 ? k : GUARD, 1000);
-	op = bcast(i, 0, 1000);
-	CHECK(op != NIC_OP_OVER || data[i][999] == k);
+	memset(data[i], i == 0 ? k : GUARD, len + 1);
+	op = bcast(i, 0, len);
+	CHECK(op != NIC_OP_OVER || (data[i][0] == k && data[i][len - 1] == k));
+	CHECK(i == 0 || data[i][len] == GUARD);
 	return op;
+}
+
+/* The same, of a few bytes more than fit a place. */
+static uint32_t numbered(int i, int k)
+{
+	return numbered_of(i, k, 1000);
+}
+
+/* What is short enough lies on the board itself, while the receiver is not far behind; then in a buffer.  The memory is used again only when it is read. */
+static void short_ones_lie_inside(void)
+{
+	enum { OFTEN = 3 * NIC_BOARD_INSIDES };
+	int sent = 0, received = 0;
+
+	join(27, 2);
+	for (int k = 0; k < OFTEN; k++, sent++, received++) {
+		CHECK_EQ(numbered_of(0, sent, NIC_BOARD_INSIDE), NIC_OP_OVER);
+		CHECK_EQ(numbered_of(1, received, NIC_BOARD_INSIDE), NIC_OP_OVER);
+	}
+	CHECK_EQ(buffers_taken(0), 0);
+	CHECK_EQ(numbered_of(0, sent++, NIC_BOARD_INSIDE + 1), NIC_OP_OVER);
+	CHECK_EQ(numbered_of(1, received++, NIC_BOARD_INSIDE + 1), NIC_OP_OVER);
+	CHECK_EQ(buffers_taken(0), 1);
+	for (int ahead = 1; ahead <= NIC_BOARD_PLACES; ahead++) {
+		for (int k = 0; k < ahead; k++)
+			CHECK_EQ(numbered_of(0, sent++, NIC_BOARD_BRIEF + 1 + (uint32_t)k), NIC_OP_OVER);
+		for (int k = 0; k < ahead; k++)
+			CHECK_EQ(numbered_of(1, received++, NIC_BOARD_BRIEF + 1 + (uint32_t)k), NIC_OP_OVER);
+	}
+	CHECK_EQ(buffers_taken(0), 1);
+	leave(2);
 }
 
 /* A few buffers take turns and stay in the cache.  Where processes take turns, too, the root takes others rather than wait. */
@@ -434,7 +466,7 @@ static void lies_of_a_root(void)
 /* Slot 1 says that it has read what is not there yet: places are not used again for that. */
 static void lies_of_a_receiver(void)
 {
-	static const uint32_t lies[] = { NIC_BOARD_PLACES + 1, 1000000, UINT32_MAX, UINT32_MAX - 100 };
+	static const uint16_t lies[] = { NIC_BOARD_PLACES + 1, 16960, UINT16_MAX, UINT16_MAX - 100 };
 	uint32_t late;
 
 	join(8, 2);
@@ -713,6 +745,7 @@ int main(void)
 	CASE(in_two_goes);
 	CASE(buffers_are_used_again);
 	CASE(numbers_wrap);
+	CASE(short_ones_lie_inside);
 	CASE(few_buffers_take_turns);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
