@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,15 +46,33 @@ static bool help_in(const char *format, const char *dir)
 	return opal_show_help_add_dir(path) == OPAL_SUCCESS;
 }
 
+/* Another file of the project's in this process than the one that this code came from? */
+static int is_copy(struct dl_phdr_info *object, size_t size, void *own)
+{
+	static const char *const files[] = { "mca_btl_qnix.so", "mca_mtl_qnix.so", "mca_coll_qnix.so" };
+	const char *slash = strrchr(object->dlpi_name, '/');
+	const Dl_info *self = own;
+
+	(void)size;
+	for (int i = 0; slash && i < 3; i++)
+		if (!strcmp(slash + 1, files[i]) && object->dlpi_addr != (uintptr_t)self->dli_fbase) {
+			qnix_tell(QNIX_BTL, 0, "copies", "%s and %s are not the same file", object->dlpi_name, self->dli_fname);
+			return 1;
+		}
+	return 0;
+}
+
 /* Open MPI's own data directory is searched anyway. */
 void qnix_tell_init(void)
 {
+	static bool done;
 	char path[PATH_MAX];
 	char *slash;
 	Dl_info info;
 
-	if (have_help)
+	if (done)
 		return;
+	done = true;
 	if (dladdr(&mca_btl_qnix_component, &info) && info.dli_fname &&
 	    snprintf(path, sizeof(path), "%s", info.dli_fname) < (int)sizeof(path) && (slash = strrchr(path, '/'))) {
 		*slash = 0;
@@ -61,6 +80,8 @@ void qnix_tell_init(void)
 	}
 	if (!have_help && opal_install_dirs.opaldatadir)
 		have_help = help_in("%s", opal_install_dirs.opaldatadir);
+	if (dladdr(&mca_btl_qnix_component, &info) && info.dli_fname)
+		dl_iterate_phdr(is_copy, &info);
 }
 
 static int stream_of(enum qnix_component who)
