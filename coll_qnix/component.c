@@ -50,9 +50,8 @@ static int component_register(void)
 		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY, &coll_qnix.priority);
 	size_variable("bcast_max", "MPI_Bcast of more bytes is left to the next component", 128 * 1024, &coll_qnix.bcast_max);
 	size_variable("ibcast_max", "MPI_Ibcast of more bytes is left to the next component", (size_t)1 << 30, &coll_qnix.ibcast_max);
-	size_variable("allreduce_max", "MPI_Allreduce of more bytes, those of all ranks together, or of more than 64 KiB a rank, is left to the next "
-	              "component",
-	              128 * 1024, &coll_qnix.allreduce_max);
+	size_variable("allreduce_max", "MPI_Allreduce of more bytes, those of all ranks together, is left to the next component",
+	              4 << 20, &coll_qnix.allreduce_max);
 	return OMPI_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
  * MPI_Allreduce of little data: each rank broadcasts its own, and reduces what all have sent, from the last rank's to the
  * first's.  So all come to the same bits, also of an operation that does not commute or of rounded sums.  The work grows with the
  * ranks, but nobody waits for what another one has reduced: each line that is waited for is written before its owner waits.
+ * More than a board has room for goes in pieces, each as if it were all: what it needs of caches is used again at once.
  *
  * What is left to the next component is decided by what comes to the same at all ranks.  MPI_Reduce is not here: the NIC's
  * broadcasts go to all members, and those that want no result would have to wait for them.
@@ -10,7 +11,7 @@
 #include "coll_qnix/coll_qnix.h"
 
 enum {
-	LEN_MAX = 64 << 10, /* bytes of a rank's: all of them are put before any is taken, and a board has room for so much */
+	PIECE_MAX = 64 << 10, /* bytes of a rank's: all of them are put before any is taken, and a board has room for so much */
 	LEN_SHORT = 1024,   /* so much lies on the stack */
 	NEW_LEFT = 8,       /* reductions of a communicator that may not be worth a group */
 };
@@ -70,11 +71,46 @@ static int reduce(const struct reduction *r, uint8_t *room)
 	return take(r, kept ? memcpy(room + r->len, r->own, r->len) : r->own, room);
 }
 
+/* So many elements a piece: as many in each, so that the first one mostly shows that another rank has given another number of them. */
+static size_t piece_size(const struct reduction *r)
+{
+	size_t count = (size_t)r->count, most = PIECE_MAX / (r->len / count), pieces = (count + most - 1) / most;
+
+	return (count + pieces - 1) / pieces;
+}
+
+/* From the element that comes after so many. */
+static struct reduction piece(const struct reduction *r, size_t before, size_t n)
+{
+	size_t each = r->len / (size_t)r->count, left = (size_t)r->count - before;
+	struct reduction part = *r;
+
+	n = n < left ? n : left;
+	part.own = (uint8_t *)r->own + before * each;
+	part.result = (uint8_t *)r->result + before * each;
+	part.count = (int)n;
+	part.len = n * each;
+	return part;
+}
+
+/*
+ * All pieces, whatever has become of the first: what the others have sent is to be received, as in take.  But lengths that differ are seen by all,
+ * and nobody goes on.
+ */
 static __attribute__((noinline)) int reduce_long(const struct reduction *r)
 {
-	uint8_t *room = malloc(2 * r->len);
-	int rc = room ? reduce(r, room) : OMPI_ERR_OUT_OF_RESOURCE;
+	size_t n = piece_size(r);
+	uint8_t *room = malloc(2 * n * (r->len / (size_t)r->count));
+	int rc = OMPI_SUCCESS, one;
 
+	if (!room)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	for (size_t before = 0; before < (size_t)r->count && rc != MPI_ERR_TRUNCATE; before += n) {
+		struct reduction part = piece(r, before, n);
+
+		one = reduce(&part, room);
+		rc = rc == OMPI_SUCCESS ? one : rc;
+	}
 	free(room);
 	return rc;
 }
@@ -104,7 +140,7 @@ static int agreed(struct coll_qnix_module *m)
 /* Types without gaps, that need no unpacking. */
 static bool takes(const struct reduction *r)
 {
-	return r->len <= LEN_MAX && r->len * (size_t)ompi_comm_size(r->m->comm) <= coll_qnix.allreduce_max &&
+	return r->len * (size_t)ompi_comm_size(r->m->comm) <= coll_qnix.allreduce_max &&
 	       ompi_datatype_is_predefined(r->type) && opal_datatype_is_contiguous_memory_layout(&r->type->super, r->count) && !coll_qnix_left_to_others(r->m);
 }
 
