@@ -46,7 +46,10 @@ static bool help_in(const char *format, const char *dir)
 	return opal_show_help_add_dir(path) == OPAL_SUCCESS;
 }
 
-/* Another file of the project's in this process than the one that this code came from? */
+/*
+ * Another file of the project's in this process than the one that this code came from?  Such copies do not know of each other.  Told by one process,
+ * and without an explanation around it, as in qnix_tell_loss: so early mpirun may find rubbish, too.
+ */
 static int is_copy(struct dl_phdr_info *object, size_t size, void *own)
 {
 	static const char *const files[] = { "mca_btl_qnix.so", "mca_mtl_qnix.so", "mca_coll_qnix.so" };
@@ -56,7 +59,10 @@ static int is_copy(struct dl_phdr_info *object, size_t size, void *own)
 	(void)size;
 	for (int i = 0; slash && i < 3; i++)
 		if (!strcmp(slash + 1, files[i]) && object->dlpi_addr != (uintptr_t)self->dli_fbase) {
-			qnix_tell(QNIX_BTL, 0, "copies", "%s and %s are not the same file", object->dlpi_name, self->dli_fname);
+			qnix_tell(QNIX_BTL, 0, NULL,
+			          "%s and %s are not the same file: make one a link to the other, or each has a NIC of its own, and collectives are left to "
+			          "other components",
+			          object->dlpi_name, self->dli_fname);
 			return 1;
 		}
 	return 0;
@@ -80,7 +86,7 @@ void qnix_tell_init(void)
 	}
 	if (!have_help && opal_install_dirs.opaldatadir)
 		have_help = help_in("%s", opal_install_dirs.opaldatadir);
-	if (dladdr(&mca_btl_qnix_component, &info) && info.dli_fname)
+	if (OPAL_PROC_MY_NAME.vpid == 0 && dladdr(&mca_btl_qnix_component, &info) && info.dli_fname)
 		dl_iterate_phdr(is_copy, &info);
 }
 
