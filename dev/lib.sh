@@ -124,6 +124,9 @@ own_apt() {	# own_apt DIR deb|deb-src SUITE
 
 # ---- building
 
+# configure and libtool start some hundred shells for each program: a third of a build's time where that shell is bash.
+[ ! -x /bin/dash ] || export CONFIG_SHELL=${CONFIG_SHELL:-/bin/dash}
+
 # ./configure and what it needs, unless they are there.
 ensure_configure() {
 	local made
