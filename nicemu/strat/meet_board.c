@@ -17,6 +17,7 @@
 
 enum {
 	LED = 64,    /* passes in which the others let the leader of a barrier go first; it may be computing */
+	EXPECTS = 1024, /* bytes of a broadcast that is asked for before it is known to be there */
 	LINGERS = 4, /* times that one looks on in vain for the end of a barrier: who is missing computes, or is not where it was */
 };
 
@@ -130,10 +131,31 @@ static nic_noinline void note_cpus(struct nic_group *g)
 		g->member[i].cpu = nic_load_relaxed(&g->member[i].board->cpu); /* a hint */
 }
 
+/*
+ * The leader has left the barrier a line's way ago, and its next broadcast, if it is as short as the last, is on its board by the time that the
+ * lines asked for now are there.  One that takes longer to write must not lose them meanwhile.
+ */
+static void expect_part(const struct nic *nic, const struct nic_group *g)
+{
+	const struct nic_member *m;
+	const uint8_t *data;
+
+	if (leads(g) || g->leader == NIC_PLACE_ANY || g->lead_len > EXPECTS)
+		return;
+	m = &g->member[g->leader];
+	nic_prefetch(&m->board->part[m->parts & NIC_BOARD_MASK]);
+	if (g->lead_len <= NIC_BOARD_BRIEF)
+		return;
+	data = nic_board_data(nic, m->board, m->parts, g->lead_len, g->buffer[m->parts & NIC_BOARD_MASK]);
+	for (uint32_t i = 0; i < g->lead_len; i += 64)
+		nic_prefetch(data + i);
+}
+
 static bool barrier_look(struct nic *nic, struct nic_group *g)
 {
 	if (!is_over(g, &g->seen))
 		return false;
+	expect_part(nic, g);
 	if (nic_unlikely(nic->waiting.cpu))
 		note_cpus(g);
 	if (leads(g))

@@ -157,6 +157,7 @@ void nic_board_recv(struct nic *nic, struct nic_group *g, uint32_t context, uint
 	int n = 0;
 
 	g->lead = (uint16_t)place;
+	g->lead_len = c->len;
 	*cast = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .place = (uint16_t)place, .len = c->len,
 		.seq = ++m->bcasts, .at = m->ahead, .total = m->ahead ? c->len : 0 };
 	m->ahead = 0;
@@ -216,7 +217,7 @@ static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, cons
 		data = nic_board_data(nic, m->board, m->parts, total, *guess);
 	}
 	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
-		__builtin_prefetch(data + i);
+		nic_prefetch(data + i);
 	return data;
 }
 
@@ -373,6 +374,7 @@ bool nic_board_recv_now(struct nic *nic, struct nic_group *g, uint32_t place, ui
 		return false;
 	m->current = ++m->bcasts;
 	g->lead = (uint16_t)place;
+	g->lead_len = len;
 	nic_count(nic, broadcasts, 1);
 	return true;
 }
