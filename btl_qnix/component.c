@@ -110,7 +110,7 @@ static void set_defaults(mca_btl_base_module_t *btl)
 	btl->btl_eager_limit = EAGER_LIMIT;
 	btl->btl_rndv_eager_limit = EAGER_LIMIT;
 	btl->btl_max_send_size = CMPI_AM_MAX;
-	btl->btl_rdma_pipeline_send_length = EAGER_LIMIT; /* only when the user turns GET off */
+	btl->btl_rdma_pipeline_send_length = 1 << 20; /* what has no handle (btl_qnix_register_mem) is sent as a whole */
 	btl->btl_rdma_pipeline_frag_size = 1 << 20;
 	btl->btl_min_rdma_pipeline_size = INT_MAX;
 	btl->btl_get_limit = btl->btl_put_limit = SIZE_MAX; /* C-MPI splits */

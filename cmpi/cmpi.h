@@ -258,6 +258,11 @@ int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local
  * then, if `done` is told CMPI_OK; CMPI_PROTECTION: the peer has none.  The answer takes the peer's progress.
  */
 int cmpi_key_ask(struct cmpi_proc *proc, uint64_t addr, size_t len, unsigned access, struct cmpi_key *key, cmpi_done_fn *done, void *arg);
+/*
+ * Had a message of so many bytes from there better be sent to this peer in packets than read by it (cmpi_get)?  Where system calls are slow; but
+ * then both processes have to come by.
+ */
+bool cmpi_rather_sent(struct cmpi_proc *proc, const void *data, size_t len);
 size_t cmpi_rdma_max(const struct cmpi *cmpi); /* longest single put/get; longer ones are split inside */
 
 enum cmpi_atomic { CMPI_ATOMIC_ADD, CMPI_ATOMIC_AND, CMPI_ATOMIC_OR, CMPI_ATOMIC_XOR, CMPI_ATOMIC_SWAP, CMPI_ATOMIC_MIN,

@@ -305,6 +305,12 @@ uint32_t nic_peer_epoch(struct nic *nic);
 int nic_disconnect(struct nic *nic, uint32_t vi);
 /* Who is at the other end of a connected VI: process id and slot; NIC_STATE when there is nobody. */
 int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
+/*
+ * Had a message of so many bytes, from that address to the peer of a connected VI, better be sent in pool buffers than read by the peer (RDMA)?
+ * Sent, it is copied twice, by both processes at once, and takes no system call; but it needs both of them.  No: it is long, or
+ * system calls copy fast, or the address is in the card, or processes take turns on the cores, or there is no peer.
+ */
+bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len);
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 

@@ -376,6 +376,16 @@ int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local
 	return transfer_now(proc, &t, &proc->get_lengths, VIP_CONTROL_OP_RDMAREAD);
 }
 
+bool cmpi_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
+{
+	bool sent;
+
+	via_lock(proc->cmpi);
+	sent = proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len) == VIP_SUCCESS;
+	via_unlock(proc->cmpi);
+	return sent;
+}
+
 size_t cmpi_rdma_max(const struct cmpi *c)
 {
 	return c->max_transfer;

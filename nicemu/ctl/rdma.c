@@ -302,6 +302,16 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	return STEP_DONE;
 }
 
+/* ---- or none ----------------------------------------------------------------------------------------------------- */
+
+bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
+{
+	const struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
+
+	return link && len <= link->send_max && nic_vi_state(nic_vi(nic, vi)) == NIC_VI_CONNECTED && nic->arch->post->at_once &&
+	       !nic->waiting.crowded && addr - (uintptr_t)nic->map >= sizeof(struct nic_card_map) + NIC_HEAP_SIZE;
+}
+
 /* ---- in the command ---------------------------------------------------------------------------------------------- */
 
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */

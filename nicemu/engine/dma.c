@@ -27,6 +27,7 @@ enum {
 	GET_ROW = 4096,
 	PUT_ROW = 8192,
 	GET_FAIR = 16 << 10, /* of a read, where system calls are slow but copies are not */
+	SEND_SLOW = 160 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
 };
 
 static uint64_t now(void)
@@ -93,6 +94,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->half_row = (uint32_t)((uint64_t)link->half_min * HALF_ROW / HALF_MIN);
 		link->stream_max = GET_FAIR;
 		link->put_max = link->put_busy = NIC_PUT_MAX;
+		link->send_max = SEND_SLOW;
 	}
 	if (pull > SLOW) {
 		link->stream_max = 256 << 10;
@@ -107,6 +109,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
 	link->put_max = link->put_busy = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
 	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
+	link->send_max = 0;
 	link->half_min = link->half_row = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
 }
 
@@ -155,6 +158,7 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 	link->heap = link->slot->heap ? nic_card_window(nic->card) : NULL;
 	link->plain = &nic->counter[NIC_C_bytes_plain];
 	link->get_max = GET_BRIEF;
+	link->send_max = link->cma || strcmp(nic_param_str("rdma"), "auto") != 0 ? 0 : SEND_SLOW;
 	if (link->cma)
 		tune(nic, link);
 }

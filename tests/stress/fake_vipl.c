@@ -670,6 +670,12 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE handle, VIP_ULONG *pid, VIP_ULONG *slot)
 	return VIP_SUCCESS;
 }
 
+VIP_RETURN VipxRatherSent(VIP_VI_HANDLE handle, const void *data, VIP_UINT64 length)
+{
+	(void)handle, (void)data, (void)length;
+	return VIP_NOT_DONE;
+}
+
 /* ---- connections -------------------------------------------------------------------------------------------------------------------------- */
 
 static size_t address_len(const VIP_NET_ADDRESS *a)

@@ -386,6 +386,11 @@ typedef struct _VIPX_RDMA {
 } VIPX_RDMA;
 VIP_RETURN VipxRdmaNow(IN VIP_VI_HANDLE ViHandle, IN const VIPX_RDMA *Rdma);
 /*
+ * VIP_SUCCESS: a message of Length bytes from Data had better be sent in pool buffers, which takes both processes but no system call;
+ * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.
+ */
+VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length);
+/*
  * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the
  * codes of the latter, or VIP_NOT_DONE.  A message without immediate data may come by value instead: Descriptor is NULL,
  * Message and Length say where it is, and the receive that it would have used stays posted.  It is in Data, or, when Buffer

@@ -73,6 +73,18 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE ViHandle, VIP_ULONG *Pid, VIP_ULONG *Slot)
 	return result;
 }
 
+VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 Length)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	bool sent;
+
+	if (!vi)
+		return VIP_INVALID_PARAMETER;
+	sent = nic_rather_sent(vi->hw, vi->number, (uintptr_t)Data, Length);
+	vipl_leave(vipl_nic_of(&vi->object));
+	return sent ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 /* ---- memory in the card ---- */
 
 VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_UINT64 Length, VIP_PVOID *Memory)

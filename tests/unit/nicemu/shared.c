@@ -371,6 +371,30 @@ static void queue_fence(void)
 	pair_close(&p);
 }
 
+/* Up to a length of this machine's, of a connected VI, while each process has its core, and not from memory in the card. */
+static void messages_rather_sent(void)
+{
+	uint64_t at;
+	void *in_card;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	ab()->send_max = 1000;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1001));
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)nic_buffer(p.a.nic, 0), 1000));
+	if (nic_mem_alloc(p.a.nic, 1000, &in_card) == NIC_OK) {
+		CHECK(!nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)in_card, 1000));
+		CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
+	}
+	p.a.nic->waiting.crowded = true;
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	p.a.nic->waiting.crowded = false;
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(streams_of_every_size);
@@ -388,5 +412,6 @@ int main(void)
 	CASE(writes_in_order);
 	CASE(ways_in_order);
 	CASE(queue_fence);
+	CASE(messages_rather_sent);
 	return check_done();
 }

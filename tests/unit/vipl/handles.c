@@ -110,6 +110,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipSendNotify(vi, NULL, on_queue));
 	BAD(VipRecvNotify(vi, NULL, on_queue));
 	BAD(VipxViPeer(vi, &pid, &slot));
+	BAD(VipxRatherSent(vi, &pid, 1));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
 	CHECK(!VipGetUserData(vi));
