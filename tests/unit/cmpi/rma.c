@@ -90,6 +90,8 @@ static void done_inside_the_call(void)
 	CHECK_EQ(cmpi_put(job[A].to[B], here, reg_here, (uintptr_t)there, &reg_there->key, 9, NULL, NULL), CMPI_OK);
 	CHECK_EQ(job[A].to[B]->rma_ops, 0);
 	CHECK_EQ(cmpi_rdma_max(job[A].c), 10000);
+	CHECK(cmpi_rather_sent(job[A].to[B], here, 99)); /* as the provider says */
+	CHECK(!cmpi_rather_sent(job[A].to[B], here, 100));
 	close_pair();
 }
 
