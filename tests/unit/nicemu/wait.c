@@ -304,17 +304,18 @@ static int hog(void)
 	return 0;
 }
 
-/* Waits on that NIC until it believes so long, in nanoseconds, that others hold its core. */
+/* Waits on that NIC until it believes so long, in nanoseconds, that others hold its core.  They may hold it right then, for longer than the first beliefs. */
 static bool believes(struct nic *nic, uint64_t ns)
 {
 	double until = kin_now() + KIN_SECONDS;
 	struct nic_wait wait = { 0 };
 
 	while (kin_now() < until) {
+		uint64_t before = (uint64_t)(kin_now() * 1e9);
 		uint32_t looks = nic_wait_plan(nic, &wait, 10 * MS);
 
 		if (nic->waiting.belief >= ns)
-			return nic_wait_crowded(nic); /* at once: the first beliefs are short */
+			return nic->waiting.stalled_until > before;
 		while (looks--)
 			nic_poll(nic);
 		nic_wait_rest(&wait);
@@ -335,8 +336,10 @@ static void others_hold_the_core(void)
 	child = kin_fork(hog);
 	CHECK(believes(nic, 1));
 	CHECK(nic->waiting.belief < 20 * MS); /* only for a while, because it may be a start of something, */
+	nic_wait_crowded(nic);
 	CHECK(!nic->waiting.crowded);         /* and nobody else is told; */
 	CHECK(believes(nic, 1000 * MS));      /* longer and longer, because it is not */
+	CHECK(nic_wait_crowded(nic));
 	CHECK(nic->waiting.crowded);
 	atomic_store(&kin_step[0], 1);
 	kin_wait(child);
