@@ -34,8 +34,8 @@ mca_btl_base_registration_handle_t *btl_qnix_register_mem(mca_btl_base_module_t 
 	struct cmpi_reg *reg;
 
 	(void)btl;
-	/* So ob1 asks, and nobody else, before it decides how a message goes to that peer: what has no handle is sent. */
-	if (flags == MCA_BTL_REG_FLAG_REMOTE_READ && endpoint->am && cmpi_rather_sent(endpoint->am, base, size))
+	/* So ob1 asks, before it decides how a message goes to that peer: what has no handle is sent.  Windows ask for more rights, of any peer. */
+	if (flags == MCA_BTL_REG_FLAG_REMOTE_READ && endpoint != MCA_BTL_ENDPOINT_ANY && endpoint->am && cmpi_rather_sent(endpoint->am, base, size))
 		return NULL;
 	if (!size || cmpi_mem_register(btl_qnix.cmpi, base, size, access_of(flags), &reg) != CMPI_OK)
 		return NULL;
