@@ -11,6 +11,7 @@ nicemu_sources = \
 	nicemu/util/conf.c \
 	nicemu/util/fits.c \
 	nicemu/util/fits.h \
+	nicemu/util/copy.c \
 	nicemu/util/copy.h \
 	nicemu/util/log.c \
 	nicemu/util/log.h \

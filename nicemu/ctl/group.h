@@ -64,7 +64,7 @@ struct nic_group {
 	uint16_t heard;       /* place of the root that was received from last, a guess */
 	uint16_t lead;        /* place of the root of the last broadcast, if no barrier was since; NIC_PLACE_ANY */
 	uint16_t leader;      /* of the barrier under way: who leaves it first */
-	uint32_t lead_len;    /* bytes of the last broadcast that was received */
+	uint32_t lead_len;    /* bytes of the last broadcast */
 	uint32_t led;         /* passes of it */
 	uint32_t lingered;    /* looked on for it in vain, so many times */
 	uint32_t seen;        /* members up to here have come to the barrier under way */
@@ -76,6 +76,8 @@ struct nic_group {
 	bool handed;           /* the receiver copies the one that the next command is about from this process's memory */
 	uint32_t wanted;       /* number of the root's broadcast that this process wants so; 0: none */
 	struct nic_pace pace[NIC_PACES]; /* of long broadcasts, by length */
+	struct nic_pace fill;  /* of the buffers of this one's broadcasts, where processes take turns: by stores (1) or as is usual (0) */
+	bool stores;           /* so are those of the broadcast from here under way */
 	uint32_t buffer[NIC_BOARD_PLACES]; /* of the root that was received from last, a guess */
 	struct nic_member member[NIC_MAX_SLOTS]; /* by place */
 };

@@ -7,15 +7,15 @@
  *   [G1] `barrier` moves on with release when everything before that barrier is done; the acquire of who looks pairs with it.
  *        So it does when a leader, which has seen all others there, goes on.
  *   [G2] a part's data, then its `seq` with release; the acquire of the receiver pairs with it.
- *   [G3] parts have been read, then `taken` moves on with release; the root's acquire pairs with it, and makes writing on their
- *        places safe.
+ *   [G3] parts have been read, then `taken`, or `read`, moves on with release; the root's acquire pairs with it, and makes writing
+ *        on their places safe.
  *   [G4] `life` changes with release when the member leaves, before anything else does.  Who reads a word of the board reads
  *        it with acquire and `life` behind it: is that still the one it knows, then the word was this group's.
  *
  * The root of a broadcast puts parts on its places in turn, as messages on a link.  A part of up to NIC_BOARD_BRIEF bytes lies in
  * its place, one of up to NIC_BOARD_INSIDE elsewhere on the board, if all but the last few have been read; a longer one in a buffer of
  * the board's, which stay with it as long as the group lives.  `taken` is looked at when places or buffers are used up: one
- * acknowledgement serves many parts.
+ * acknowledgement serves many parts.  Who comes to a barrier says it beside that, too, and a root that looks there need not look again.
  *
  * Of a group of two, the receiver may say in `wants` that it waits for the root's next broadcast and would rather copy it from
  * the root's memory.  Then the root may put it there as one part that has the address only, and waits until that is taken.  It is a
@@ -73,6 +73,7 @@ struct nic_board {
 	_Alignas(4096) _Atomic uint32_t life; /* of the Group Table entry; odd: in use */
 	_Alignas(64) _Atomic uint32_t barrier; /* that the member has come to; see above */
 	_Atomic uint32_t cpu; /* the processor that it rested on last, + 1; 0: not said, which is so with a core of its own.  A hint */
+	_Atomic uint32_t read; /* place of the root that was received from last, and in the lower half how many of its parts were taken before that barrier */
 	struct nic_board_part part[NIC_BOARD_PLACES];
 	_Alignas(64) _Atomic uint32_t wants; /* with the first words of `taken`, which are looked at together */
 	_Atomic uint32_t claim; /* id of the second half's; 0: none */

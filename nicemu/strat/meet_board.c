@@ -35,6 +35,7 @@ static int join(struct nic *nic, struct nic_group *g)
 	nic_store_relaxed(&board->wants, 0);
 	nic_store_relaxed(&board->claim, 0);
 	nic_store_relaxed(&board->cpu, 0);
+	nic_store_relaxed(&board->read, (uint32_t)NIC_PLACE_ANY << 16);
 	nic_store_relaxed(&board->barrier, 0); /* these are published by the release of life */
 	for (uint32_t k = 0; k < NIC_BOARD_PLACES; k++)
 		nic_store_relaxed(&board->part[k].seq, 0);
@@ -131,6 +132,24 @@ static nic_noinline void note_cpus(struct nic_group *g)
 		g->member[i].cpu = nic_load_relaxed(&g->member[i].board->cpu); /* a hint */
 }
 
+/* What the others, whose lines have just been read, had taken of this one's broadcasts. */
+static void note_read(struct nic_group *g)
+{
+	uint16_t behind = 0;
+
+	for (uint32_t i = 0; i < g->size; i++) {
+		uint32_t word = i == g->place ? 0 : nic_load_acquire(&g->member[i].board->read); /* G3 */
+		uint16_t left = (uint16_t)(g->put - word);
+
+		if (i == g->place)
+			continue;
+		if (word >> 16 != g->place || left > g->put - g->read)
+			return;
+		behind = left > behind ? left : behind;
+	}
+	g->read = g->put - behind;
+}
+
 /*
  * The leader has left the barrier a line's way ago, and its next broadcast, if it is as short as the last, is on its board by the time that the
  * lines asked for now are there.  One that takes longer to write must not lose them meanwhile.
@@ -158,6 +177,8 @@ static bool barrier_look(struct nic *nic, struct nic_group *g)
 	expect_part(nic, g);
 	if (nic_unlikely(nic->waiting.cpu))
 		note_cpus(g);
+	if (g->read != g->put && g->seen == g->size)
+		note_read(g);
 	if (leads(g))
 		nic_store_release(&g->board->barrier, nic_board_word(g, NIC_BOARD_GONE)); /* G1 */
 	nic_board_wake_all(nic, g);
@@ -180,6 +201,8 @@ static void come(struct nic *nic, struct nic_group *g)
 {
 	g->seen = g->led = g->lingered = 0;
 	g->leader = next_leader(g);
+	if (g->lead != NIC_PLACE_ANY && g->lead != g->place)
+		nic_store_release(&g->board->read, (uint32_t)g->lead << 16 | (uint16_t)g->member[g->lead].parts); /* G3 */
 	g->lead = NIC_PLACE_ANY;
 	nic_store_relaxed(&g->board->cpu, nic->waiting.cpu); /* a hint */
 	nic_store_release(&g->board->barrier, nic_board_word(g, leads(g) ? NIC_BOARD_LEADS : NIC_BOARD_HERE)); /* G1 */
@@ -195,6 +218,8 @@ static void barrier(struct nic *nic, struct nic_group *g)
 
 	nic_trace(nic, BARRIER_1, g->name, g->barriers);
 	come(nic, g);
+	if (leads(g))
+		nic_board_prepare(nic, g);
 	while (left--)
 		if (barrier_look(nic, g))
 			return;

@@ -7,10 +7,7 @@
 
 enum {
 	NIC_BOARD_LOOKS = 2000,     /* at once, when there is a core for each: some microseconds */
-	NIC_BOARD_SHORT_MAX = 8192, /* bytes of a broadcast in parts of: */
-	NIC_BOARD_PART_SHORT = 4096,
-	NIC_BOARD_PART_LONG = 8192, /* others */
-	NIC_BOARD_AHEAD = 2048,     /* bytes of a part's buffer that are asked for ahead */
+	NIC_BOARD_PART = 8192,      /* bytes of a part at most */
 	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
 	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
 };
@@ -25,9 +22,10 @@ static inline uint32_t nic_board_looks(const struct nic *nic)
 #endif
 }
 
-static inline uint32_t nic_board_part_size(uint32_t total)
+/* Bytes of the next part, when so many are left. */
+static inline uint32_t nic_board_part_len(uint32_t left)
 {
-	return total <= NIC_BOARD_SHORT_MAX ? NIC_BOARD_PART_SHORT : NIC_BOARD_PART_LONG;
+	return left < NIC_BOARD_PART ? left : NIC_BOARD_PART;
 }
 
 /* G4: does the word that was read just now, with acquire, belong to this group still? */
@@ -82,6 +80,7 @@ static inline const uint8_t *nic_board_data(const struct nic *nic, const struct 
 /* meet_board_send.c: broadcasts of this process */
 void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context);
 bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len);
+void nic_board_prepare(const struct nic *nic, const struct nic_group *g); /* for one more like the last */
 int nic_board_send_run(struct nic *nic, struct nic_group *g); /* a pass: how many steps */
 bool nic_board_send_moves(const struct nic *nic, const struct nic_group *g); /* may there be one? */
 bool nic_board_unread(const struct nic_group *g); /* is anything on the board that somebody has yet to read? */

@@ -93,7 +93,7 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	const union qnix_region *region = &nic->slot->qnix.vni.recv_region[NIC_CALL_FIRST + call];
 	struct nic_member *m = &g->member[cast->place];
 	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
-	uint32_t buffer, size, left, len, why;
+	uint32_t buffer, left, len, why;
 	bool direct;
 
 	if (nic_load_acquire(&p->seq) != m->parts + 1) /* G2 */
@@ -102,9 +102,8 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 		nic_count(nic, bad_packets, 1);
 	buffer = p->buffer;
 	direct = is_direct(g, m, buffer);
-	size = direct ? cast->total : nic_board_part_size(cast->total);
 	left = cast->total - cast->at;
-	len = left < size ? left : size;
+	len = direct ? left : nic_board_part_len(left);
 	if (direct && !cast->bad && (why = pull_all(nic, m, p, region->descriptor[0], cast->total)) != 0)
 		spoil(cast, why);
 	else if (!direct && nic_likely(!cast->bad))
@@ -199,8 +198,7 @@ static bool wait_next(const struct nic_member *m, uint32_t left)
 
 /*
  * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line, for which the
- * address must come from the guess alone: the compiler must not find out that it is what that line says.  And its lines are asked
- * for all at once.
+ * address must come from the guess alone: the compiler must not find out that it is what that line says.
  */
 static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
                                 uint32_t total, uint32_t len)
@@ -216,8 +214,6 @@ static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, cons
 		*guess = p->buffer;
 		data = nic_board_data(nic, m->board, m->parts, total, *guess);
 	}
-	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
-		nic_prefetch(data + i);
 	return data;
 }
 
@@ -243,7 +239,7 @@ static inline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t pla
 	uint32_t at = 0, n;
 
 	do {
-		n = len - at < nic_board_part_size(len) ? len - at : nic_board_part_size(len);
+		n = nic_board_part_len(len - at);
 		if (nic_unlikely(!take_now(nic, g, place, bus, len, at, n))) {
 			m->ahead = at;
 			return false;

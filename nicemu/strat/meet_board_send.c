@@ -13,11 +13,12 @@ enum {
 	SOME_MAX = 64 << 10,
 	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
 	WANTS_LOOKS = NIC_BOARD_LOOKS / 4,   /* for one that did so the last time */
+	AHEAD = 2048,        /* bytes of a part that its root gets hold of ahead, at most */
+	FILL_MIN = 4096,     /* bytes of a broadcast whose buffers may be filled in two ways */
 	HALF_MIN = 32 << 10, /* bytes of a broadcast that both copy a half of */
 	PAGE = 4096,
 };
-_Static_assert(NIC_BOARD_SHORT_MAX / NIC_BOARD_PART_SHORT <= FEW && FEW_MAX / NIC_BOARD_PART_LONG <= FEW && SOME_MAX / NIC_BOARD_PART_LONG <= SOME,
-               "no broadcast waits for buffers of its own");
+_Static_assert(FEW_MAX / NIC_BOARD_PART <= FEW && SOME_MAX / NIC_BOARD_PART <= SOME, "no broadcast waits for buffers of its own");
 
 /* How many of this member's parts that one has read; a number that cannot be is none. */
 static uint32_t has_read(const struct nic_group *g, const struct nic_member *m)
@@ -81,7 +82,7 @@ static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
 /* Are the buffers of a whole broadcast read, when so many take turns? */
 static bool are_read(const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
 {
-	for (uint32_t i = 0; i * nic_board_part_size(total) < total; i++)
+	for (uint32_t i = 0; i * NIC_BOARD_PART < total; i++)
 		if (!is_read(g, buffer_of(turns, g->put + i, total), read))
 			return false;
 	return true;
@@ -100,6 +101,7 @@ static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint3
 
 static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
 {
+	g->stores = total >= FILL_MIN && nic_pace_better(&g->fill);
 	g->turns = turns_of(nic, g, total, g->read);
 	if (nic_likely(g->turns != NIC_BOARD_PLACES || g->read == g->put))
 		return;
@@ -127,21 +129,21 @@ static bool has_buffer(struct nic *nic, struct nic_group *g, uint32_t i)
 }
 
 /*
- * The next place, and what the next part of such a length would need of its buffer: receivers have read them some parts ago,
- * and the root would have to get each line back before it can publish what it writes there.
+ * Receivers have read the place and the buffer of the next part some parts ago, and the root would have to get each line back before it can
+ * publish what it writes there.  While this process waits in a barrier behind a broadcast, it gets those that one more like it needs.  Behind a
+ * part, or more of them, it takes longer than it saves.
  */
-static void prepare(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t len)
+void nic_board_prepare(const struct nic *nic, const struct nic_group *g)
 {
-	uint32_t buffer = 0;
+	uint32_t len = g->lead_len, buffer = 0;
 	const uint8_t *data;
 
-	nic_prefetch_write(&g->board->part[g->put & NIC_BOARD_MASK]);
-	if (len <= NIC_BOARD_BRIEF)
+	if (len <= NIC_BOARD_BRIEF || len > AHEAD)
 		return;
-	if (total > NIC_BOARD_INSIDE && !(buffer = g->board->buffer[buffer_of(g->turns, g->put, total)]))
+	if (len > NIC_BOARD_INSIDE && !(buffer = g->board->buffer[buffer_of(g->turns, g->put, len)]))
 		return;
-	data = nic_board_data(nic, g->board, g->put, total, buffer);
-	for (uint32_t i = 0; i < len && i < NIC_BOARD_AHEAD; i += 64)
+	data = nic_board_data(nic, g->board, g->put, len, buffer);
+	for (uint32_t i = 0; i < len; i += 64)
 		nic_prefetch_write(data + i);
 }
 
@@ -166,20 +168,20 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 			return false;
 		buffer = g->board->buffer[i];
 		g->used[i] = g->put + 1;
-		nic_host_read(nic, nic_buffer(nic, buffer - 1) + nic_board_start(g->put, total), bus + offset, len);
+		(nic_unlikely(g->stores) ? nic_host_read_stores : nic_host_read)(nic, nic_buffer(nic, buffer - 1) + nic_board_start(g->put, total), bus + offset, len);
 	}
 	p->total = total;
 	p->offset = offset;
 	p->buffer = buffer;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
-	prepare(nic, g, total, len);
+	nic_prefetch_write(&g->board->part[g->put & NIC_BOARD_MASK]);
 	return true;
 }
 
 static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
 	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
-	uint32_t size = nic_board_part_size(cast->len), left = cast->len - cast->at, len = left < size ? left : size;
+	uint32_t len = nic_board_part_len(cast->len - cast->at);
 
 	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
 		return false;
@@ -234,6 +236,7 @@ void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context)
 	int n = 0;
 
 	g->lead = g->place;
+	g->lead_len = c->len;
 	nic->groups->send[call] = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .seq = ++g->bcasts, .len = c->len,
 		.direct = g->handed };
 	g->handed = false;
@@ -246,7 +249,7 @@ void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context)
 /* Places and buffers for all parts of it. */
 static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 {
-	uint32_t n = (len + nic_board_part_size(len) - 1) / nic_board_part_size(len);
+	uint32_t n = (len + NIC_BOARD_PART - 1) / NIC_BOARD_PART;
 
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
@@ -256,10 +259,11 @@ static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 	return true;
 }
 
-static bool sent_now(struct nic *nic, struct nic_group *g)
+static bool sent_now(struct nic *nic, struct nic_group *g, uint32_t len)
 {
 	g->bcasts = ++g->sent;
 	g->lead = g->place;
+	g->lead_len = len;
 	nic_count(nic, broadcasts, 1);
 	return true;
 }
@@ -328,28 +332,52 @@ static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t le
 	return true;
 }
 
-/* One that nothing comes before, and that there is room for. */
-bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+/* All parts of one; places and buffers are there, if there are several. */
+static inline bool put_parts(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
 	uint32_t at = 0, n;
 
+	do {
+		n = nic_board_part_len(len - at);
+		if (nic_unlikely(!put(nic, g, bus, len, at, n)))
+			return false;
+		at += n;
+	} while (at < len);
+	return true;
+}
+
+/*
+ * The same where processes take turns: who shares a core with this one may have read the buffers last, or who is elsewhere, and which way to fill them
+ * is faster depends on that, and on how far elsewhere is.
+ */
+static nic_noinline bool put_parts_crowded(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
+	uint64_t start = nic_pace_clock();
+	uint32_t way = g->fill.way;
+
+	g->stores = way;
+	if (!put_parts(nic, g, bus, len))
+		return false;
+	nic_pace_took(&g->fill, way, (nic_pace_clock() - start) * FILL_MIN / len);
+	return true;
+}
+
+/* One that nothing comes before, and that there is room for. */
+bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
 	if (nic_unlikely(g->sent != g->bcasts))
 		return false;
 	if (len >= NIC_BOARD_DIRECT_MIN && is_wanted(nic, g)) {
 		g->handed = !hand(nic, g, bus, len);
-		return !g->handed && sent_now(nic, g);
+		return !g->handed && sent_now(nic, g, len);
 	}
 	begin(nic, g, len);
-	if (nic_unlikely(len > NIC_BOARD_PART_SHORT && !has_room(nic, g, len)))
+	if (nic_unlikely(len > NIC_BOARD_PART && !has_room(nic, g, len)))
 		return false;
-	do {
-		n = len - at < nic_board_part_size(len) ? len - at : nic_board_part_size(len);
-		if (nic_unlikely(!put(nic, g, bus, len, at, n))) /* not of several: there is room */
-			return false;
-		at += n;
-	} while (at < len);
+	if (!(nic_unlikely(len >= FILL_MIN && nic_board_looks(nic) == 1) ? put_parts_crowded : put_parts)(nic, g, bus, len))
+		return false;
 	nic_board_wake_all(nic, g);
-	return sent_now(nic, g);
+	return sent_now(nic, g, len);
 }
 
 /* ---- passes, and ends ---------------------------------------------------------------------------------------------------------- */

@@ -61,4 +61,10 @@ static inline void nic_copy(void *dst, const void *src, size_t n)
 	memcpy(dst, src, n);
 }
 
+/*
+ * By plain stores.  What the library's copy does from 2 to 8 KB on, by string instruction or past the caches, is by far the better way to lines
+ * that another core has, and may be much the worse one to lines that this core has just read.
+ */
+void nic_copy_stores(void *dst, const void *src, size_t n);
+
 #endif

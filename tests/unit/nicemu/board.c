@@ -8,6 +8,20 @@
 
 #include "tests/unit/nicemu/members.h"
 
+static uint32_t come(int i)
+{
+	uint32_t op = 0;
+
+	CHECK_EQ(nic_barrier(n[i], group[i], &op), NIC_OK);
+	return op;
+}
+
+static void all_over(const uint32_t *op)
+{
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+}
+
 /* The last to come to a barrier, a root with room, and a receiver that is late need not come again. */
 static void over_at_once(void)
 {
@@ -234,6 +248,83 @@ static void few_buffers_take_turns(void)
 	CHECK(buffers_taken(0) > FEW);
 	n[0]->waiting.crowded = false;
 	leave(2);
+}
+
+/* Where processes take turns the root tries two ways to fill its buffers, and comes back to the other one now and then. */
+static void filled_in_two_ways(void)
+{
+	static const uint32_t lengths[] = { 4095, 4096, 4097, 8191, 8192, 8193, 20001, 65536, 65636 };
+	const struct nic_pace *fill;
+
+	join(41, 2);
+	fill = &n[0]->groups->group[group[0]].fill;
+	n[0]->waiting.crowded = true;
+	for (uint32_t k = 0; k < 100; k++) {
+		uint32_t len = k == 0 ? 4095 : lengths[k % (sizeof(lengths) / sizeof(lengths[0]))];
+
+		for (uint32_t i = 0; i < len; i++)
+			data[0][i] = (uint8_t)(i * 31 + k);
+		memset(data[1], GUARD, len + 1);
+		CHECK_EQ(bcast(0, 0, len), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, len), NIC_OP_OVER);
+		CHECK(memcmp(data[0], data[1], len) == 0);
+		CHECK_EQ(data[1][len], GUARD);
+		CHECK(k || !fill->cost[0]); /* a short one is not worth a look at the clock */
+	}
+	CHECK(fill->cost[0] && fill->cost[1]);
+	n[0]->waiting.crowded = false;
+	leave(2);
+}
+
+static void copied_by_stores(void)
+{
+	for (uint32_t len = 0; len <= 520; len++) {
+		const uint8_t *from = data[0] + len % 67;
+		uint8_t *to = data[1] + 1 + len % 37;
+
+		for (uint32_t i = 0; i < len; i++)
+			data[0][len % 67 + i] = (uint8_t)(i * 7 + len);
+		memset(data[1], GUARD, 1000);
+		nic_copy_stores(to, from, len);
+		CHECK(memcmp(to, from, len) == 0 && to[-1] == GUARD && to[len] == GUARD);
+	}
+}
+
+/* Who comes to a barrier says what it has read of the last root's parts, and the root that sees the barrier over knows it without another look. */
+static void told_beside_a_barrier(void)
+{
+	const struct nic_group *g;
+	uint32_t op[MANY];
+
+	join(40, MANY);
+	g = &n[0]->groups->group[group[0]];
+	for (int k = 0; k < 6; k++)
+		bcast(0, 0, 1);
+	for (int k = 0; k < 6; k++)
+		CHECK_EQ(bcast(1, 0, 1), NIC_OP_OVER);
+	for (int k = 0; k < 4; k++)
+		CHECK_EQ(bcast(2, 0, 1), NIC_OP_OVER);
+	CHECK_EQ(g->put, 6);
+	CHECK_EQ(g->read, 0);
+	for (int i = MANY - 1; i >= 0; i--)
+		op[i] = come(i);
+	all_over(op);
+	CHECK_EQ(g->read, 4);
+	/* What is not about this root, or cannot be, says nothing. */
+	static const uint32_t lies[] = { 1u << 16 | 6, (uint32_t)NIC_PLACE_ANY << 16 | 6, 7, 3, 6 + 0x8000, UINT16_MAX };
+	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+		op[2] = come(2), op[1] = come(1);
+		nic_store_release(&board_of(2)->read, lies[k]);
+		op[0] = come(0);
+		all_over(op);
+		CHECK_EQ(g->read, 4);
+	}
+	for (int k = 0; k < 2; k++)
+		CHECK_EQ(bcast(2, 0, 1), NIC_OP_OVER);
+	op[2] = come(2), op[1] = come(1), op[0] = come(0);
+	all_over(op);
+	CHECK_EQ(g->read, 6);
+	leave(MANY);
 }
 
 /* Behind a broadcast the root leaves a barrier first, whoever came last; behind a barrier, whoever came last does. */
@@ -575,14 +666,6 @@ static void on_cpus(uint32_t a, uint32_t b, uint32_t c)
 	n[2]->waiting.cpu = c;
 }
 
-static uint32_t come(int i)
-{
-	uint32_t op = 0;
-
-	CHECK_EQ(nic_barrier(n[i], group[i], &op), NIC_OK);
-	return op;
-}
-
 /* What 0 gains from a closer look; `soon`: it does not take one. */
 static bool linger(bool soon)
 {
@@ -601,12 +684,6 @@ static void *come_later(void *op)
 	usleep(20000);
 	*(uint32_t *)op = come(2);
 	return NULL;
-}
-
-static void all_over(const uint32_t *op)
-{
-	for (int i = 0; i < MANY; i++)
-		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
 }
 
 /* Members 0 and 1 share a processor, 2 has another one; after a barrier all know that. */
@@ -747,6 +824,9 @@ int main(void)
 	CASE(numbers_wrap);
 	CASE(short_ones_lie_inside);
 	CASE(few_buffers_take_turns);
+	CASE(filled_in_two_ways);
+	CASE(copied_by_stores);
+	CASE(told_beside_a_barrier);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
 	CASE(leader_computes);
