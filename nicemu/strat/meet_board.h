@@ -8,9 +8,12 @@
 enum {
 	NIC_BOARD_LOOKS = 2000,     /* at once, when there is a core for each: some microseconds */
 	NIC_BOARD_PART = 8192,      /* bytes of a part at most */
+	NIC_BOARD_START = 256,      /* bytes behind the first page border in its buffer */
 	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
 	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
 };
+
+_Static_assert(NIC_PAGE + NIC_BOARD_START + NIC_BOARD_PART <= NIC_BUFFER_SIZE && NIC_BOARD_PLACES * NIC_BOARD_SMALL <= NIC_BOARD_PART, "there is room");
 
 static inline uint32_t nic_board_looks(const struct nic *nic)
 {
@@ -63,10 +66,16 @@ static inline uint32_t nic_board_word(const struct nic_group *g, uint32_t state)
 	return g->barriers * NIC_BOARD_BARRIER | state;
 }
 
-/* Where the data of that part begins in its buffer. */
-static inline uint32_t nic_board_start(uint32_t before, uint32_t total)
+/*
+ * The place in a buffer for the part that comes after so many, of a broadcast of `total` bytes.  It begins behind the first page border: short ones touch one
+ * page.  Not right behind: programs often have their data just there, and string instructions take what is up to 64 bytes
+ * farther on in its page than what it is copied from, or the other way round, for an overlap, and the slow way.
+ */
+static inline uint8_t *nic_board_place(const struct nic *nic, uint32_t buffer, uint32_t before, uint32_t total)
 {
-	return total <= NIC_BOARD_SMALL ? (before & NIC_BOARD_MASK) * NIC_BOARD_SMALL : 0;
+	uintptr_t border = ((uintptr_t)nic_buffer(nic, buffer - 1) + NIC_PAGE - 1) & ~(uintptr_t)(NIC_PAGE - 1);
+
+	return (uint8_t *)border + NIC_BOARD_START + (total <= NIC_BOARD_SMALL ? (before & NIC_BOARD_MASK) * NIC_BOARD_SMALL : 0);
 }
 
 /* Where the data is of the part that comes after so many, of a broadcast of `total` bytes, more than NIC_BOARD_BRIEF; `buffer`: as the part says. */
@@ -74,7 +83,7 @@ static inline const uint8_t *nic_board_data(const struct nic *nic, const struct 
 {
 	if (!buffer && total <= NIC_BOARD_INSIDE)
 		return board->inside[before & (NIC_BOARD_INSIDES - 1)];
-	return nic_buffer(nic, buffer - 1) + nic_board_start(before, total);
+	return nic_board_place(nic, buffer, before, total);
 }
 
 /* meet_board_send.c: broadcasts of this process */
