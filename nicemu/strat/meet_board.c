@@ -17,7 +17,7 @@
 
 enum {
 	LED = 64,    /* passes in which the others let the leader of a barrier go first; it may be computing */
-	EXPECTS = 1024, /* bytes of a broadcast that is asked for before it is known to be there */
+	EXPECTS = 512,  /* bytes of a broadcast that is asked for before it is known to be there */
 	LINGERS = 4, /* times that one looks on in vain for the end of a barrier: who is missing computes, or is not where it was */
 };
 

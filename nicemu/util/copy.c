@@ -1,5 +1,8 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
+#include "nicemu/util/atomic.h"
 #include "nicemu/util/copy.h"
+
+enum { AHEAD = 256 }; /* bytes; stores leave in their order, and each would wait for its line alone */
 
 typedef uint64_t lanes __attribute__((vector_size(32)));
 
@@ -9,6 +12,8 @@ static inline __attribute__((always_inline)) void stores(uint8_t *d, const uint8
 	lanes a, b, c, e;
 
 	for (; n >= 4 * sizeof(lanes); n -= 4 * sizeof(lanes), s += 4 * sizeof(lanes), d += 4 * sizeof(lanes)) {
+		nic_prefetch_write(d + AHEAD);
+		nic_prefetch_write(d + AHEAD + 64);
 		memcpy(&a, s, sizeof(a));
 		memcpy(&b, s + sizeof(a), sizeof(b));
 		memcpy(&c, s + 2 * sizeof(a), sizeof(c));
