@@ -103,7 +103,8 @@ def machine(data):
         for word, n in data.discarded(row.name).items():
             discarded[word] = discarded.get(word, 0) + n
     total = f"{rounds} rounds count; the probe discarded {sum(discarded.values())}"
-    total += f" ({discarded.get('shared', 0)} on one core, {discarded.get('busy', 0)} on a busy machine)."
+    total += f" ({discarded.get('shared', 0)} on one core, {discarded.get('busy', 0)} on a busy machine"
+    total += f", {discarded['moved']} on one that changed)." if "moved" in discarded else ")."
     return text + [""] + [total, *floor(data), *words] if text else ["Nothing is measured yet."]
 
 

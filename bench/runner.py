@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How benchmark programs are started, in rounds that count only when the machine was fit for them.
 
-A round is one benchmark over every peer, one right after the other.  The probe looks at the machine before and after it,
+A round is one benchmark over every peer, one right after the other.  The probe looks at the machine before it and after each peer,
 and between the two the share of other processes is taken; a round that fails any of this is discarded as a whole, so what
 is left was measured under the same conditions for all peers.
 
@@ -326,6 +326,7 @@ class Probe:
     """Asks whether the benchmarks get two cores, each to themselves, and keeps the last answer."""
 
     SLOWDOWN = 1.3  # of arithmetic on one core while the other calculates too
+    MOVED = 1.6     # times as far apart as before: a hypervisor has put the processors elsewhere
 
     def __init__(self, path, limit_ns, least_share, most_load):
         self.path = pathlib.Path(path)
@@ -333,6 +334,7 @@ class Probe:
         self.least_share = least_share
         self.most_load = most_load
         self.last = None
+        self.ways = []  # of the ping-pongs of a round
 
     def ask(self):
         """None when all is well or nothing can be said; else what is wrong."""
@@ -346,12 +348,19 @@ class Probe:
         if done.returncode != 0 or not {"oneway_ns", "slowdown", "share"} <= set(values):
             return None
         self.last = values
+        self.ways.append(values["oneway_ns"])
         if values["oneway_ns"] < self.limit and values["slowdown"] > self.SLOWDOWN:
             return (f"shared: both processors are on one core (ping-pong {values['oneway_ns']:.0f} ns, "
                     f"slowdown {values['slowdown']:.2f})")
         if values["share"] < self.least_share:
             return f"busy: a processor got {100 * values['share']:.0f} % of a core"
         return None
+
+    def moved(self):
+        """None when the processors were as far apart all the time: else peers of the round had different machines."""
+        if not self.ways or max(self.ways) <= self.MOVED * min(self.ways):
+            return None
+        return f"moved: the processors were {min(self.ways):.0f} and {max(self.ways):.0f} ns apart"
 
     def load_is_wrong(self, share):
         return f"busy: other processes took {100 * share:.0f} % of the machine" if share > self.most_load else None
@@ -396,6 +405,7 @@ class Round:
     seconds: dict             # peer -> how long it took
     load: float = 0.0         # of other processes, a share of the machine
     probe: dict = None
+    moved: bool = False       # what was wrong makes it no comparison, whatever else is put up with
 
 
 def play(case, path, peers, launcher, effort, probe, attempts, say, step):
@@ -404,6 +414,7 @@ def play(case, path, peers, launcher, effort, probe, attempts, say, step):
     done = Round({}, {}, wrong, {}, probe=probe.last)
     if wrong and attempts:
         return done
+    probe.ways = probe.ways[-1:]
     load = OtherLoad()
     for peer in peers:
         step(peer)
@@ -414,8 +425,11 @@ def play(case, path, peers, launcher, effort, probe, attempts, say, step):
         except BenchError as error:
             done.failures[peer.name] = str(error)
         done.seconds[peer.name] = round(time.monotonic() - start, 3)
+        done.wrong += [w for w in [probe.ask()] if w]
     done.load = round(load.share(), 3)
-    done.wrong += [w for w in (probe.ask(), probe.load_is_wrong(done.load)) if w]
+    moved = probe.moved()
+    done.moved = moved is not None
+    done.wrong += [w for w in (probe.load_is_wrong(done.load), None if done.wrong else moved) if w]
     return done
 
 
