@@ -200,7 +200,7 @@ static bool wait_next(const struct nic_member *m, uint32_t left)
  * Where a part's data lies.  A guess that is mostly right lets the processor read it together with the part's own line, for which the
  * address must come from the guess alone: the compiler must not find out that it is what that line says.
  */
-static const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
+static inline const uint8_t *part_data(const struct nic *nic, struct nic_group *g, const struct nic_member *m, const struct nic_board_part *p,
                                 uint32_t total, uint32_t len)
 {
 	uint32_t *guess = &g->buffer[m->parts & NIC_BOARD_MASK], buffer = *guess;
@@ -233,7 +233,7 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 }
 
 /* All parts of one that nothing comes before; `ahead` says how far that went. */
-static inline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+static nic_noinline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
 {
 	struct nic_member *m = &g->member[place];
 	uint32_t at = 0, n;
@@ -248,6 +248,17 @@ static inline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t pla
 		if (m->parts - m->told >= TELL || at == len)
 			acknowledge(nic, g, place, m);
 	} while (at < len);
+	return true;
+}
+
+/* The same of one that is one part. */
+static inline bool take_part(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
+{
+	struct nic_member *m = &g->member[place];
+
+	if (nic_unlikely(!take_now(nic, g, place, bus, len, 0, len)))
+		return false;
+	acknowledge(nic, g, place, m);
 	return true;
 }
 
@@ -366,7 +377,9 @@ bool nic_board_recv_now(struct nic *nic, struct nic_group *g, uint32_t place, ui
 
 	if (nic_unlikely(m->current != m->bcasts))
 		return false;
-	if (!(may_pull(nic, g, m, len) ? recv_either : take_parts)(nic, g, place, bus, len))
+	if (nic_unlikely(!(len <= NIC_BOARD_PART           ? take_part(nic, g, place, bus, len) :
+	                   may_pull(nic, g, m, len) ? recv_either(nic, g, place, bus, len) :
+	                                              take_parts(nic, g, place, bus, len))))
 		return false;
 	m->current = ++m->bcasts;
 	g->lead = (uint16_t)place;

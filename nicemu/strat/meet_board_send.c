@@ -254,7 +254,7 @@ static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
-	for (uint32_t i = 0; len > NIC_BOARD_BRIEF && i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		if (nic_unlikely(!has_buffer(nic, g, buffer_of(g->turns, g->put + i, len))))
 			return false;
 	return true;
@@ -366,6 +366,15 @@ static nic_noinline bool put_parts_crowded(struct nic *nic, struct nic_group *g,
 	return true;
 }
 
+/* One of more than NIC_BOARD_SMALL bytes. */
+static nic_noinline bool send_long(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
+{
+	begin(nic, g, len);
+	if (nic_unlikely(len > NIC_BOARD_PART && !has_room(nic, g, len)))
+		return false;
+	return (nic_unlikely(len >= FILL_MIN && nic_board_looks(nic) == 1) ? put_parts_crowded : put_parts)(nic, g, bus, len);
+}
+
 /* One that nothing comes before, and that there is room for. */
 bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
@@ -375,10 +384,7 @@ bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint
 		g->handed = !hand(nic, g, bus, len);
 		return !g->handed && sent_now(nic, g, len);
 	}
-	begin(nic, g, len);
-	if (nic_unlikely(len > NIC_BOARD_PART && !has_room(nic, g, len)))
-		return false;
-	if (!(nic_unlikely(len >= FILL_MIN && nic_board_looks(nic) == 1) ? put_parts_crowded : put_parts)(nic, g, bus, len))
+	if (nic_unlikely(!(len <= NIC_BOARD_SMALL ? put(nic, g, bus, len, 0, len) : send_long(nic, g, bus, len))))
 		return false;
 	nic_board_wake_all(nic, g);
 	return sent_now(nic, g, len);
