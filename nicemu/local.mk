@@ -41,6 +41,7 @@ nicemu_sources = \
 	nicemu/ctl/group.c \
 	nicemu/ctl/group.h \
 	nicemu/ctl/group_call.c \
+	nicemu/ctl/group_now.c \
 	nicemu/ctl/group_table.c \
 	nicemu/ctl/heap.c \
 	nicemu/ctl/mem.c \

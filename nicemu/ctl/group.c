@@ -510,52 +510,6 @@ static int expect(struct nic *nic, const struct qnix_cmd *cmd)
 	return NIC_OK;
 }
 
-/* The group, if its members can do something together. */
-static inline struct nic_group *sound_group(struct nic *nic, uint32_t group)
-{
-	struct nic_group *g = &nic->groups->group[group % NIC_GROUPS];
-
-	return nic_likely((g->life & 1) && g->ready && !g->broken && !g->leaving && !g->deserted) ? g : NULL;
-}
-
-int nic_group_barrier_now(struct nic *nic, uint32_t group)
-{
-	struct nic_group *g = sound_group(nic, group);
-
-	if (nic_unlikely(!g || g->waiting))
-		return NIC_STATE;
-	g->waiting = true;
-	g->barriers++;
-	g->barrier_doorbell = 0;
-	nic->arch->meet->barrier(nic, g);
-	return nic_likely(!g->waiting) ? NIC_OK : NIC_NOT_DONE;
-}
-
-void nic_group_barrier_bell(struct nic *nic, uint32_t group, uint32_t context)
-{
-	struct nic_group *g = &nic->groups->group[group % NIC_GROUPS];
-
-	g->barrier_context = (uint16_t)context;
-	g->barrier_doorbell = 1;
-}
-
-bool nic_group_bcast_now(struct nic *nic, uint32_t group, uint32_t root, uint64_t bus, uint32_t len)
-{
-	const struct nic_meet *meet = nic->arch->meet;
-	struct nic_group *g = sound_group(nic, group);
-	uint32_t place;
-
-	if (nic_unlikely(!g || !meet->send_now))
-		return false;
-	if (root == nic->me)
-		return meet->send_now(nic, g, bus, len);
-	place = g->heard; /* mostly the same again */
-	if (nic_unlikely(place >= g->size || g->member[place].slot != root || !g->member[place].known))
-		place = nic_group_place(g, root);
-	g->heard = (uint16_t)place;
-	return place < g->size && meet->recv_now(nic, g, place, bus, len);
-}
-
 static int leave(struct nic *nic, const struct qnix_cmd *cmd)
 {
 	struct nic_group *g = &nic->groups->group[cmd->context % NIC_GROUPS];

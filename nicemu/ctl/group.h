@@ -139,13 +139,20 @@ bool nic_group_tell(struct nic *nic, const struct nic_group *g, uint32_t place, 
 void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, uint32_t state, uint32_t value);
 
 /*
- * Cut-through, for who gives commands that are executed at once: what is over when the call returns has no context.
- * A barrier is over (NIC_OK), or has begun and is told now where its doorbell is (NIC_NOT_DONE), or nothing has happened and a
- * command does it (NIC_STATE).  A broadcast is over (true), or nothing has happened.
+ * group_now.c: a barrier is over (NIC_OK), or has begun and is told now where its doorbell is (NIC_NOT_DONE), or nothing has happened and a
+ * command does it (NIC_STATE).
  */
 int nic_group_barrier_now(struct nic *nic, uint32_t group);
 void nic_group_barrier_bell(struct nic *nic, uint32_t group, uint32_t context);
-bool nic_group_bcast_now(struct nic *nic, uint32_t group, uint32_t root, uint64_t bus, uint32_t len);
+
+/* group_call.c: a broadcast by a command; as nic_bcast. */
+int nic_group_bcast_call(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op);
+
+/* The next context for a call, to send or to receive, is there and has memory: taking it will not fail. */
+static inline bool nic_group_has_call(const struct nic *nic, bool recv)
+{
+	return ~nic->calls[recv] & (nic->calls[recv] + 1) & nic->calls_backed[recv];
+}
 
 /* meet_message.c: a Barrier message; number: of the sender's barrier */
 void nic_group_barrier_in(struct nic *nic, struct nic_group *g, uint32_t place, uint16_t number);

@@ -152,12 +152,6 @@ int nic_group_join(struct nic *nic, const struct nic_group_args *args, uint32_t 
 	return start(nic, it, QNIX_CMD_JOIN_GROUP, args->name, args->size);
 }
 
-/* The next one is there and has memory: take will not fail. */
-static bool has_call(const struct nic *nic, uint32_t kind)
-{
-	return ~nic->calls[kind != 0] & (nic->calls[kind != 0] + 1) & nic->calls_backed[kind != 0];
-}
-
 /* The operation of a barrier of that group. */
 static bool take_barrier(struct nic *nic, uint32_t group, uint32_t *op)
 {
@@ -175,7 +169,7 @@ static bool take_barrier(struct nic *nic, uint32_t group, uint32_t *op)
 /* Cut-through; false: nothing has happened. */
 static bool barrier_now(struct nic *nic, uint32_t group, uint32_t *op)
 {
-	if (!nic->arch->post->at_once || group >= QNIX_GROUP_TAG || !has_call(nic, 0))
+	if (!nic->arch->post->at_once || group >= QNIX_GROUP_TAG || !nic_group_has_call(nic, false))
 		return false;
 	*op = NIC_OP_OVER;
 	switch (nic_group_barrier_now(nic, group)) {
@@ -241,15 +235,8 @@ static int recv_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf,
 	return begin(nic, it, QNIX_CMD_RECEIVE, op);
 }
 
-int nic_bcast(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op)
+int nic_group_bcast_call(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op)
 {
-	if (len > NIC_BCAST_MAX || root >= NIC_MAX_SLOTS || group >= QNIX_GROUP_TAG)
-		return NIC_PARAMETER;
-	if (nic_likely(nic->arch->post->at_once && has_call(nic, root == nic->me ? 0 : RECV)) &&
-	    nic_group_bcast_now(nic, group, root, (uintptr_t)buf, (uint32_t)len)) {
-		*op = NIC_OP_OVER;
-		return NIC_OK;
-	}
 	return root == nic->me ? send_bcast(nic, group, buf, len, op) : recv_bcast(nic, group, root, buf, len, op);
 }
 
