@@ -139,7 +139,7 @@ void nic_board_prepare(const struct nic *nic, const struct nic_group *g)
 	uint32_t len = g->lead_len, buffer = 0;
 	const uint8_t *data;
 
-	if (len <= NIC_BOARD_BRIEF || len > AHEAD)
+	if (len <= NIC_BOARD_BRIEF || len > AHEAD || (len > NIC_BOARD_SMALL && !g->turns)) /* none of these has begun */
 		return;
 	if (len > NIC_BOARD_INSIDE && !(buffer = g->board->buffer[buffer_of(g->turns, g->put, len)]))
 		return;
