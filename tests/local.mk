@@ -52,6 +52,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/commands \
 	tests/unit/nicemu/connect \
+	tests/unit/nicemu/copy \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
 	tests/unit/nicemu/groups \

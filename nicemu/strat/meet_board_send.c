@@ -169,7 +169,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 			return false;
 		buffer = g->board->buffer[i];
 		g->used[i] = g->put + 1;
-		(nic_unlikely(g->stores) ? nic_host_read_stores : nic_host_read)(nic, nic_board_place(nic, buffer, g->put, total), bus + offset, len);
+		(nic_unlikely(g->stores && total >= FILL_MIN) ? nic_host_read_stores : nic_host_read)(nic, nic_board_place(nic, buffer, g->put, total), bus + offset, len);
 	}
 	p->total = total;
 	p->offset = offset;

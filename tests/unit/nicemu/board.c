@@ -276,20 +276,6 @@ static void filled_in_two_ways(void)
 	leave(2);
 }
 
-static void copied_by_stores(void)
-{
-	for (uint32_t len = 0; len <= 520; len++) {
-		const uint8_t *from = data[0] + len % 67;
-		uint8_t *to = data[1] + 1 + len % 37;
-
-		for (uint32_t i = 0; i < len; i++)
-			data[0][len % 67 + i] = (uint8_t)(i * 7 + len);
-		memset(data[1], GUARD, 1000);
-		nic_copy_stores(to, from, len);
-		CHECK(memcmp(to, from, len) == 0 && to[-1] == GUARD && to[len] == GUARD);
-	}
-}
-
 /* Who comes to a barrier says what it has read of the last root's parts, and the root that sees the barrier over knows it without another look. */
 static void told_beside_a_barrier(void)
 {
@@ -825,7 +811,6 @@ int main(void)
 	CASE(short_ones_lie_inside);
 	CASE(few_buffers_take_turns);
 	CASE(filled_in_two_ways);
-	CASE(copied_by_stores);
 	CASE(told_beside_a_barrier);
 	CASE(root_leaves_first);
 	CASE(no_agreement);
