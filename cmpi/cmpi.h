@@ -61,7 +61,7 @@ struct cmpi_params {
 	uint32_t rank, nranks;   /* in the job: rank names this process, nranks sizes the first pool (both are hints but unique rank per job is required) */
 	bool threads;            /* calls come from several threads */
 	bool alone;              /* nothing else that the caller polls brings events: cmpi_progress may sleep when it waits for long */
-	const bool *lends;       /* whether the caller offers its core to others himself between two passes that find nothing; NULL: he does not.  Kept, and read by all who share */
+	const bool *lends;       /* whether the caller offers his core to others after each pass that returns 0; NULL: he does not.  Kept, and read by all who share */
 	cmpi_am_fn *am;          /* all tags; may be NULL */
 	cmpi_error_fn *error;    /* may be NULL */
 	void *arg;               /* for both */
@@ -120,7 +120,8 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
 
 /*
  * One pass; returns the number of events handled.  When many passes in a row find nothing and there are more processes than
- * cores (parameter `wait`), the call offers its core to others, and with cmpi_params.alone sleeps until something comes.
+ * cores (parameter `wait`), the call offers its core to others, and with cmpi_params.alone sleeps until something comes; it does so in the place
+ * of a caller with cmpi_params.lends, and returns 1 then.
  */
 int cmpi_progress(struct cmpi *cmpi);
 

@@ -321,8 +321,8 @@ bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t
  *          may use compare, and by what this wait has gone through so far, what rest does: `rest` says what.  `longest`:
  *          nanoseconds it may sleep in one go; 0: not at all, as when somebody polls for more than this NIC.  Returns how
  *          many idle looks the consumer may take before it asks again, a power of two.  It is for a tight loop of looks: who
- *          does something else in between, does not sleep, and is left alone if that takes 2 us and more.  Who only lends the
- *          core in between says so in `lends`, and is told from one who works by what it uses of the processor.
+ *          does something else in between, does not sleep, and is left alone if that takes 2 us and more; with `lends` its
+ *          core is offered even then.
  *   look   at the start of a look, if it may take long itself: only the time up to here is something else.  A look that plan is not asked after
  *          counts as something else, too.
  *   rest   does it; may overlap with calls of other threads on the handle.  A sleep ends when a packet comes, when a peer
@@ -334,14 +334,12 @@ bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t
 enum nic_rest { NIC_REST_SPIN, NIC_REST_YIELD, NIC_REST_SLEEP };
 struct nic_wait {
 	uint32_t rest;  /* enum nic_rest: what nic_wait_rest does */
-	bool lends;     /* the consumer sets it if its loop offers the core to others itself, by a sched_yield from one look to the next, say: no work */
-	uint8_t burst, looking, sampled; /* private, as is what follows `began` */
+	bool lends;     /* the consumer sets it if it has been told to offer its core at every look that finds nothing: here, not by a sched_yield of its own, which would look like work */
+	uint8_t burst, looking; /* private, as is what follows `began` */
 	uint64_t began; /* the consumer sets 0 when something has come: a new wait of the same loop begins */
 	uint64_t last, sleep;
-	uint64_t used;
-	uint32_t looks, yields, switches, naps, blocked;
-	uint16_t gap, sum, between;
-	uint16_t lent, least_lent, least_gap;
+	uint32_t looks, yields, switches;
+	uint16_t gap, sum, least;
 	struct nic *nic;
 };
 uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest);

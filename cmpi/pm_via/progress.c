@@ -386,8 +386,10 @@ static __attribute__((noinline)) int careful(struct cmpi *c)
 		c->progress_owner = owner;
 		if (n)
 			c->idle = 0;
-		else if (!(++c->idle & c->idle_mask) && (c->idle_mask || !via_wait_spared(c)))
+		else if (!(++c->idle & c->idle_mask) && (c->idle_mask || !via_wait_spared(c))) {
 			via_wait(c);
+			n = via_wait_lends(c);
+		}
 	}
 	via_unlock(c);
 	return n;

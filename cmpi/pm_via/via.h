@@ -336,6 +336,7 @@ int via_progress(struct cmpi *c);
 void via_wait_init(struct cmpi *c);
 void via_wait(struct cmpi *c);      /* many passes have found nothing; gives the lock up meanwhile */
 bool via_wait_spared(struct cmpi *c); /* this look found nothing, but is none of somebody who waits, and no rest follows it */
+bool via_wait_lends(const struct cmpi *c);
 void via_wait_look(struct cmpi *c); /* before a pass, when cores are short */
 void via_wait_watch(struct cmpi *c, uint32_t passes, int events); /* after so many passes, the last of which had these events */
 

@@ -56,7 +56,7 @@ void via_wait(struct cmpi *c)
 	}
 	if (c->idle <= c->idle_mask + 1)
 		c->wait.Began = 0;
-	c->wait.Lends = c->lends && *c->lends;
+	c->wait.Lends = via_wait_lends(c);
 	follow(c, VipxWaitPlan(c->nic, &c->wait, longest(c)));
 	if (c->wait.Rest == VIPX_REST_SPIN)
 		return;
@@ -65,6 +65,15 @@ void via_wait(struct cmpi *c)
 	VipxWaitRest(&c->wait);
 	via_lock(c);
 	c->resting = false;
+}
+
+/*
+ * A caller who has been told to offer his core after each pass that finds nothing does it where each has its own.  Where cores are short it is done
+ * here, and he does not hear that nothing was found: his own offer would take as long as the others have the core, and look like work.
+ */
+bool via_wait_lends(const struct cmpi *c)
+{
+	return !c->idle_mask && c->lends && *c->lends;
 }
 
 /*

@@ -56,16 +56,10 @@ enum {
 	SPIN_LOOKS = 256,       /* idle looks between two questions, with a core of one's own: some 10 us */
 	COUNT_EVERY = 200 * MS, /* processes and cores are counted again, */
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
-	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average; one that lends its core may take a system call more, */
-	LENT = 4 * US,          /* and if somebody else then has it, may use so much of the processor from look to look, most of it for yields, */
-	LENT_CALLS = 14,        /* or so many system calls, where these are slow, as in some virtual machines: a yield that switches takes four, and there may be two; */
-	LENT_MOST = 32 * US,
-	LENT_LOOKS = 64,        /* that is asked once for so many looks */
+	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average */
 	BURST = 8,              /* looks without a rest, before a sleep */
 	EMPTY_CLOCKS = 24,      /* looks at the clock that take about as long as a program needs that does nothing else between two looks */
-	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once; */
-	LOAN_MOST = 64 * US,    /* as this where it is asked how much of the time is the program's */
-	LOAN_UNIT = 64,
+	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once */
 	LINGER = 300,           /* looks at a barrier before a yield: about what that takes if somebody else has the core then */
 	YIELDS = 20,            /* before the first sleep, */
 	SLEEP_SOONEST = 50 * US, /* which comes after so long a wait */
@@ -82,20 +76,13 @@ enum {
 	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
-_Static_assert(LENT_MOST <= UINT16_MAX, "room for a bound");
-_Static_assert(LENT_LOOKS * (LOAN_MOST / LOAN_UNIT) <= UINT16_MAX, "room for the sum of gaps");
-
-static uint64_t clock_of(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t now(void)
 {
-	return clock_of(CLOCK_MONOTONIC);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* ---- the barrier ------------------------------------------------------------------------------------------------- */
@@ -158,20 +145,6 @@ static uint16_t guess_empty(void)
 	return least < TIGHT / EMPTY_CLOCKS ? (uint16_t)(EMPTY_CLOCKS * least) : TIGHT;
 }
 
-/* A system call, by the one that tells how much of the processor was used. */
-static uint16_t guess_call(void)
-{
-	uint64_t least = UINT64_MAX, last = now();
-
-	for (int i = 0; i < 8; i++) {
-		uint64_t at = (clock_of(CLOCK_THREAD_CPUTIME_ID), now());
-
-		least = at - last < least ? at - last : least;
-		last = at;
-	}
-	return least < LENT_MOST / LENT_CALLS ? (uint16_t)least : LENT_MOST / LENT_CALLS;
-}
-
 void nic_wait_open(struct nic *nic)
 {
 	struct nic_waiting *w = &nic->waiting;
@@ -183,8 +156,6 @@ void nic_wait_open(struct nic *nic)
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
 	w->empty = guess_empty();
-	w->call = guess_call();
-	w->lent = LENT_CALLS * w->call < LENT ? LENT : (uint16_t)(LENT_CALLS * w->call);
 }
 
 void nic_wait_publish(struct nic *nic)
@@ -488,7 +459,6 @@ void nic_wait_rest(struct nic_wait *wait)
 	wait->rest = NIC_REST_SPIN;
 	switch (rest) {
 	case NIC_REST_SLEEP:
-		wait->naps++;
 		fall_asleep(wait->nic, wait->sleep);
 		wait->last = now();
 		break;
@@ -512,7 +482,6 @@ static void follow_gap(struct nic_wait *wait, uint64_t at)
 
 	wait->gap = (uint16_t)((wait->gap * 7ull + (gap < GAP_MOST ? gap : GAP_MOST)) / 8);
 	wait->sum = (uint16_t)(wait->sum + (gap < TIGHT ? gap : TIGHT)); /* of a burst */
-	wait->between = (uint16_t)(wait->between + (gap < LOAN_MOST ? gap : LOAN_MOST) / LOAN_UNIT); /* of LENT_LOOKS */
 }
 
 void nic_wait_look(struct nic_wait *wait)
@@ -540,35 +509,6 @@ static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t 
 }
 
 /*
- * The program lends the core to others itself, as Open MPI does that has been told that cores are short, and somebody takes it: then there is more
- * between two looks than a loop needs that does nothing else, but little of that time is the program's own, and it has not blocked in
- * anything either, which may end without the NIC.  (A yield is no voluntary switch, to Linux.)
- */
-static void sample_loan(const struct nic *nic, struct nic_wait *wait)
-{
-	struct rusage r;
-	uint64_t used, each, gap;
-	uint32_t blocked;
-
-	if (++wait->sampled % LENT_LOOKS || getrusage(RUSAGE_THREAD, &r) < 0)
-		return;
-	used = clock_of(CLOCK_THREAD_CPUTIME_ID); /* what getrusage says of that may be milliseconds old */
-	each = (used - wait->used) / LENT_LOOKS;
-	gap = (uint64_t)wait->between * LOAN_UNIT / LENT_LOOKS;
-	blocked = (uint32_t)r.ru_nvcsw - wait->naps;
-	wait->lent = (int32_t)(blocked - wait->blocked) <= 0 && each < nic->waiting.lent && 3 * each <= 2 * gap ? (uint16_t)each : 0;
-	wait->between = 0;
-	wait->used = used;
-	wait->blocked = blocked;
-}
-
-/* A look is part of a loop that does nothing else if it comes before this. */
-static uint16_t tight(const struct nic *nic, const struct nic_wait *wait)
-{
-	return (uint16_t)(TIGHT + (wait->lends ? nic->waiting.call : 0));
-}
-
-/*
  * Does a program that comes by so often do nothing but wait?  It may have work that no NIC hears of, and come by in between each time: then it
  * takes twice as long as when it only waits.  What that takes is a guess, until waits have shown it to be less; but not much less, for there
  * are loops of this project that are shorter than any other.
@@ -587,19 +527,13 @@ static bool only_waits(uint16_t mean, uint16_t *least, uint16_t guess)
 /* About to sleep, if the program only waits.  To tell, looks must follow each other without a rest, behind which the caches are not its own. */
 static void drowse(struct nic *nic, struct nic_wait *wait, uint64_t at, uint64_t longest, uint8_t burst)
 {
-	bool idle;
-
-	if (wait->gap >= tight(nic, wait)) {
-		idle = only_waits(wait->lent, &wait->least_lent, nic->waiting.lent / 2);
-	} else if (burst < BURST) {
+	if (burst < BURST) {
 		wait->burst = burst + 1;
 		wait->sum = burst ? wait->sum : 0;
 		wait->rest = NIC_REST_SPIN;
 		return;
-	} else {
-		idle = only_waits(wait->sum / BURST, &wait->least_gap, (uint16_t)(nic->waiting.empty + (wait->lends ? nic->waiting.call : 0)));
 	}
-	if (!idle)
+	if (!only_waits(wait->sum / BURST, &wait->least, nic->waiting.empty))
 		wait->began = at;
 	else if (nic_wait_doze(nic, wait, sleep_length(wait, at, longest)))
 		return;
@@ -632,11 +566,11 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 		follow_gap(wait, at);
 	wait->looking = false;
 	wait->last = at;
-	if (wait->lends)
-		sample_loan(nic, wait);
-	if (wait->gap >= tight(nic, wait) && !(wait->lends && wait->lent)) {
+	if (wait->gap >= TIGHT) {
 		wait->began = at;
 		wait->yields = 0;
+		wait->rest = wait->lends ? NIC_REST_YIELD : NIC_REST_SPIN;
+		nic_count(nic, yields, wait->lends);
 		return 1;
 	}
 	nic->waiting.cpu = (uint32_t)sched_getcpu() + 1;

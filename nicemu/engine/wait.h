@@ -23,8 +23,6 @@ struct nic_waiting {
 	uint32_t population;      /* at the last count */
 	uint32_t quota;           /* whole cores of the control group; 0: no limit */
 	uint16_t empty;           /* nanoseconds between two looks of a program that does nothing but wait: a guess */
-	uint16_t call;            /* nanoseconds of a system call: a guess */
-	uint16_t lent;            /* nanoseconds of the processor between two looks of one that lends its core in between, at most: a guess */
 	uint64_t count_next;      /* when to count again */
 	uint64_t stalled_until;   /* others hold the core: believed so long, */
 	uint64_t belief;          /* which was so many nanoseconds */

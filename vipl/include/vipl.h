@@ -431,9 +431,10 @@ void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer);
 /*
  * Waiting beside other work.  A program that polls asks, after a look that found nothing, what to do until the next one: Plan
  * sets Rest, and returns how many looks, a power of two, it may take before it asks again; Rest does it.  Zero the structure
- * first, and set Began to 0 whenever something has come.  Lends is 1 in a loop that offers its core to others itself from one
- * look to the next (sched_yield): that is no work.  LongestSleep is in microseconds, 0: it must not sleep.  Plan is a call on
- * the NIC handle as any other; Rest may overlap with other threads' calls, also on a handle that was opened unlocked.
+ * first, and set Began to 0 whenever something has come.  Lends is 1 in a program that is to offer its core to others even if
+ * it works between two looks; Rest does it, a sched_yield of the program's own would look like work.  LongestSleep is in
+ * microseconds, 0: it must not sleep.  Plan is a call on the NIC handle as any other; Rest may overlap with other threads'
+ * calls, also on a handle that was opened unlocked.
  */
 enum { VIPX_REST_SPIN, VIPX_REST_YIELD, VIPX_REST_SLEEP };
 typedef struct {
@@ -441,7 +442,7 @@ typedef struct {
 	VIP_UINT8 Lends;
 	VIP_UINT8 Reserved[3];
 	VIP_UINT64 Began;
-	VIP_UINT64 Reserved2[8];
+	VIP_UINT64 Reserved2[6];
 } VIPX_WAIT;
 VIP_ULONG VipxWaitPlan(IN VIP_NIC_HANDLE NicHandle, VIPX_WAIT *Wait, IN VIP_ULONG LongestSleep);
 void VipxWaitLook(VIPX_WAIT *Wait);

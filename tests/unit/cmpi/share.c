@@ -101,9 +101,50 @@ static void anew(void)
 	CHECK_STR(fake_violation(), NULL);
 }
 
+/* Of so many passes that find nothing, how many return 0: after those the user offers his core. */
+static int passes_for_nothing(struct cmpi *c, int n)
+{
+	int zero = 0;
+
+	while (n--)
+		zero += cmpi_progress(c) == 0;
+	return zero;
+}
+
+/* Who lends his core is not told that a pass found nothing when the pass has offered it already. */
+static void offers_in_its_place(void)
+{
+	enum { LOOKS = 256 };
+	struct cmpi_params p = user(0, am);
+	bool lends = true;
+	struct cmpi *c;
+
+	job_reset(100);
+	p.lends = &lends;
+	REQUIRE(cmpi_share(&p, &c) == CMPI_OK);
+	CHECK_EQ(passes_for_nothing(c, 3 * LOOKS), 3 * LOOKS);
+	fake_crowded = true;
+	CHECK(passes_for_nothing(c, 3 * LOOKS) < 3 * LOOKS); /* until it is noticed */
+	fake_rests = 0;
+	CHECK_EQ(passes_for_nothing(c, LOOKS), 0);
+	CHECK_EQ(fake_rests, LOOKS);
+	cmpi_only_looks(c, 4);
+	CHECK_EQ(passes_for_nothing(c, LOOKS), LOOKS - LOOKS / 4);
+	cmpi_only_looks(c, 0);
+	lends = false;
+	CHECK_EQ(passes_for_nothing(c, LOOKS), LOOKS);
+	fake_crowded = false;
+	lends = true;
+	passes_for_nothing(c, LOOKS);
+	CHECK_EQ(passes_for_nothing(c, 3 * LOOKS), 3 * LOOKS);
+	CHECK_EQ(cmpi_unshare(c, &told[0]), CMPI_OK);
+	CHECK_STR(fake_violation(), NULL);
+}
+
 int main(void)
 {
 	CASE(one_for_all);
 	CASE(anew);
+	CASE(offers_in_its_place);
 	return check_done();
 }
