@@ -258,6 +258,16 @@ uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *ou
  * nic_take, which looks at all links and does what else there is to do.  Hot.
  */
 int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
+/*
+ * The same for a row of them, behind one that nic_take or nic_take_of has returned: as many as have come of NIC_BRIEF bytes at most, `most` at
+ * most; returns how many.  0: perhaps there is something else.  Hot.
+ */
+enum { NIC_BRIEF = 108 };
+struct nic_brief {
+	uint32_t length, pad;
+	uint64_t data[(NIC_BRIEF + 7) / 8];
+};
+uint32_t nic_take_row(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_brief *out, uint32_t most);
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 enum {
 	PASS_PACKETS = 64, /* packets of one pass, short ones */
 	PASS_PART = 1024,  /* bytes that count as one more */
+	ROW = 8,           /* packets that are taken together */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
@@ -180,16 +181,14 @@ static inline uint32_t cost(uint32_t len)
 	return 1 + len / PASS_PART;
 }
 
-/* A packet by value: no vbuf, no receive used up.  Returns what it takes of the pass. */
-static inline uint32_t value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
+/* A packet by value: no vbuf, no receive used up. */
+static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, uint32_t len)
 {
-	uint8_t *data = arrival->Message;
-	uint32_t len = arrival->Length;
 	struct via_header header;
 	bool good;
 
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED) && !live(proc))
-		goto out;
+		return;
 	memcpy(&header, data, sizeof(header));
 	if (via_likely(is_message(header.type) && len >= sizeof(header) && via_flow_credited(proc, &header, true)))
 		good = message(c, proc, &header, data, len);
@@ -199,11 +198,60 @@ static inline uint32_t value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_
 		broken(proc, header.type, len);
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
-out:
+}
+
+/* Perhaps in a buffer.  Returns what it takes of the pass. */
+static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
+{
+	value(c, proc, arrival->Message, arrival->Length);
 	if (!arrival->Buffer)
 		return 1;
 	VipxGiveBuffer(c->nic, arrival->Buffer);
-	return cost(len);
+	return cost(arrival->Length);
+}
+
+/*
+ * Short packets of one peer that have come behind each other are taken together.  A handler may make progress itself: then the rest of the row
+ * comes first.
+ */
+struct via_row {
+	struct cmpi_proc *proc;
+	uint32_t n, next;
+	VIPX_BRIEF packet[ROW];
+};
+
+static inline uint32_t finish_row(struct cmpi *c, struct via_row *row)
+{
+	uint32_t n = row->n - row->next;
+
+	while (row->next < row->n) {
+		VIPX_BRIEF *packet = &row->packet[row->next++];
+
+		value(c, row->proc, (uint8_t *)packet->Data, packet->Length);
+	}
+	return n;
+}
+
+/* In a handler. */
+static __attribute__((noinline)) int rest_of_row(struct cmpi *c)
+{
+	return (int)finish_row(c, c->row);
+}
+
+/* The short packets behind one of that peer, some of them at most; how many. */
+static inline uint32_t take_row(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
+{
+	struct via_row row, *outer = c->row;
+
+	row.n = (uint32_t)VipxRecvTakeRow(proc->vi, row.packet, most < ROW ? most : ROW);
+	if (!row.n)
+		return 0;
+	row.proc = proc;
+	row.next = 0;
+	c->row = &row;
+	finish_row(c, &row);
+	c->row = outer;
+	return row.n;
 }
 
 /* The peer has sent a packet by value: is it another one than the last? */
@@ -268,7 +316,9 @@ static inline int packets(struct cmpi *c, bool *empty)
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
 		} else if (via_likely(result == VIP_SUCCESS)) {
 			nearest(c, arrival.User);
-			n += value(c, arrival.User, &arrival);
+			n += arrival_by_value(c, arrival.User, &arrival);
+			if (n < budget)
+				n += take_row(c, arrival.User, budget - n);
 		} else {
 			n++;
 		}
@@ -308,11 +358,13 @@ static __attribute__((noinline)) int looks(struct cmpi *c, int n)
 /* The packet has come by the short way; others of the same peer may follow. */
 static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_proc *proc, VIPX_ARRIVAL *arrival)
 {
-	uint32_t budget = c->budget, n = 0;
+	uint32_t budget = c->budget, n = 0, row;
 
 	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
 	do {
-		n += value(c, proc, arrival);
+		n += arrival_by_value(c, proc, arrival);
+		while (n < budget && (row = take_row(c, proc, budget - n)) != 0)
+			n += row;
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
 	spend(c, budget, n >= budget);
 	return (int)n;
@@ -356,6 +408,8 @@ static inline int pass(struct cmpi *c, bool hasty)
 {
 	int n;
 
+	if (via_unlikely(c->row != NULL) && (n = rest_of_row(c)))
+		return n;
 	if (via_likely(c->near && c->near_left)) {
 		c->near_left--;
 		n = near(c);

@@ -250,6 +250,7 @@ struct cmpi {
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
+	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
 	uint32_t quick;                  /* times that this may be put off after a transfer that was over at once */
 	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */

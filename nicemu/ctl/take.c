@@ -7,6 +7,8 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/util/copy.h"
 
+_Static_assert(NIC_BRIEF == NIC_PAYLOAD + NIC_PAYLOAD_MORE, "two cells");
+
 enum { AHEAD = 2048 }; /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
 
 /* The message in the buffer that a packet brings; NULL: it is no good one. */
@@ -170,4 +172,46 @@ int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct ni
 		return NIC_NOT_DONE;
 	}
 	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
+}
+
+/* How many cells of the link are a message that take_cell or take_cells would take, and brief, copied to `out`; 0: none. */
+static inline uint32_t brief(const struct nic_link *link, uint32_t pos, uint32_t word, uint32_t most, struct nic_brief *out)
+{
+	const struct nic_packet *p = &link->rx[pos & (NIC_RING_CELLS - 1)];
+	uint32_t len;
+
+	if (nic_load_acquire(&p->seq) != pos + 1) /* L1 */
+		return 0;
+	len = p->len_flags;
+	if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= most))
+		return 0;
+	out->length = len;
+	nic_copy_short(out->data, p->data, NIC_PAYLOAD);
+	if (len <= NIC_PAYLOAD)
+		return 1;
+	nic_copy_short((uint8_t *)out->data + NIC_PAYLOAD, nic_link_more(link->rx, pos, 1)->data, NIC_PAYLOAD_MORE);
+	return 2;
+}
+
+uint32_t nic_take_row(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_brief *out, uint32_t most)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint32_t quick = ctx->rx_quick < NIC_BRIEF ? ctx->rx_quick : NIC_BRIEF, word = ctx->from_peer, n, last = 0, cells, pos;
+
+	if (nic_unlikely(!link || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
+		return 0;
+	pos = link->rx_pos;
+	for (n = 0; n < most && (cells = brief(link, pos, word, quick, &out[n])); n++) {
+		pos += cells;
+		last = cells;
+	}
+	if (!n)
+		return 0;
+	cells = pos - link->rx_pos;
+	nic_link_take(link, cells);
+	nic_link_consume_row(link, n, cells, last);
+	nic_count(nic, packets_received, n);
+	nic_count(nic, recv_short, n);
+	return n;
 }

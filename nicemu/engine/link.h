@@ -244,16 +244,22 @@ static inline void nic_link_take(struct nic_link *link, uint32_t cells)
 	nic_store_order();
 }
 
-/* Done with it. */
-static inline void nic_link_consume(struct nic_link *link, uint32_t cells)
+/* Done with so many packets, of so many cells in all; `last` is the last one's. */
+static inline void nic_link_consume_row(struct nic_link *link, uint32_t packets, uint32_t cells, uint32_t last)
 {
-	link->rx_more = (uint8_t)(cells <= (link->demotes ? NIC_LINK_FEW_DEMOTED : NIC_LINK_FEW) ? cells - 1 : 0);
+	link->rx_more = (uint8_t)(last <= (link->demotes ? NIC_LINK_FEW_DEMOTED : NIC_LINK_FEW) ? last - 1 : 0);
 	link->rx_pos += cells;
-	link->rx_row++;
+	link->rx_row += packets;
 	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
 		link->rx_told = link->rx_pos;
 		nic_store_release(link->rx_head, link->rx_pos); /* L2: all reads of the packets come before */
 	}
+}
+
+/* Done with it. */
+static inline void nic_link_consume(struct nic_link *link, uint32_t cells)
+{
+	nic_link_consume_row(link, 1, cells, cells);
 }
 
 #endif

@@ -409,6 +409,23 @@ VIP_RETURN VipxRecvTake(VIP_VI_HANDLE handle, VIPX_ARRIVAL *arrival)
 	return take_value(vi, arrival) ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
+VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE handle, VIPX_BRIEF *messages, VIP_ULONG most)
+{
+	struct vi *vi = handle;
+	VIP_ULONG n;
+
+	for (n = 0; n < most && vi && vi->used && vi->cq->head == vi->cq->tail && fake_random(100) < fake_net.config.brief; n++) {
+		VIPX_ARRIVAL arrival;
+		struct message *m = vi->peer && can_arrive(vi) ? vi->peer->out.head : NULL;
+
+		if (!m || m->pool || m->len > VIPX_BRIEF_MAX || !take_value(vi, &arrival))
+			break;
+		messages[n].Length = arrival.Length;
+		memcpy(messages[n].Data, arrival.Message, arrival.Length);
+	}
+	return n;
+}
+
 bool fake_crowded;
 unsigned fake_rests;
 

@@ -413,6 +413,13 @@ VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
  * NULL then when something has come that has to go that way.
  */
 VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
+/* Behind a message of that VI by value: of the next ones as many as have come, VIPX_BRIEF_MAX bytes at most each, and Most of them at most.  How many. */
+#define VIPX_BRIEF_MAX 108
+typedef struct _VIPX_BRIEF {
+	VIP_UINT32 Length, Reserved;
+	VIP_UINT64 Data[(VIPX_BRIEF_MAX + 7) / 8];
+} VIPX_BRIEF;
+VIP_ULONG VipxRecvTakeRow(IN VIP_VI_HANDLE ViHandle, OUT VIPX_BRIEF *Messages, IN VIP_ULONG Most);
 
 /*
  * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands

@@ -166,6 +166,37 @@ VIP_RETURN VipxRecvTake(VIP_VI_HANDLE ViHandle, VIPX_ARRIVAL *Arrival)
 	return take_of(vi, Arrival);
 }
 
+_Static_assert(sizeof(VIPX_BRIEF) == sizeof(struct nic_brief) && offsetof(VIPX_BRIEF, Data) == offsetof(struct nic_brief, data) &&
+               VIPX_BRIEF_MAX == NIC_BRIEF, "the same");
+
+static inline VIP_ULONG take_row(struct vipl_vi *vi, VIPX_BRIEF *messages, VIP_ULONG most)
+{
+	return nic_take_row(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_brief *)(void *)messages,
+	                    most < UINT32_MAX ? (uint32_t)most : UINT32_MAX);
+}
+
+static __attribute__((noinline)) VIP_ULONG recv_take_row(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULONG Most)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_ULONG n;
+
+	if (__builtin_expect(!vi, 0))
+		return 0;
+	n = Messages && vi->recv.cq ? take_row(vi, Messages, Most) : 0;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return n;
+}
+
+/* As VipxSendShort. */
+VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULONG Most)
+{
+	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+
+	if (__builtin_expect(!vi || !Messages || !vi->recv.cq || !vipl_nic_of(&vi->object)->unlocked, 0))
+		return recv_take_row(ViHandle, Messages, Most);
+	return take_row(vi, Messages, Most);
+}
+
 VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
 {
 	struct vipl_nic *nic = vipl_nic_enter(NicHandle);

@@ -187,18 +187,34 @@ static void busy_handler(struct member *m, struct cmpi_proc *from, void *data, s
 	depth--;
 }
 
-static void handlers_send_and_progress(void)
+static void send_and_progress(int brief, uint32_t messages)
 {
 	REQUIRE(open_pair());
+	fake_brief(brief);
+	deepest = 0;
 	job[B].on_am = busy_handler;
-	for (uint32_t n = 1; n <= 15; n++)
+	for (uint32_t n = 1; n <= messages; n++)
 		CHECK_EQ(job_send(A, B, n, 8), CMPI_OK);
-	job_turn(4);
+	for (int i = 0; brief && i < 20; i++)
+		cmpi_progress(job[B].c); /* before the network moves them */
+	job_turn(10);
 	CHECK_EQ(deepest, 10);
-	CHECK_EQ(job[B].got[A], 16);
-	CHECK_EQ(job[A].got[B], 16);
+	CHECK_EQ(job[B].got[A], messages + 1);
+	CHECK_EQ(job[A].got[B], messages + 1);
 	CHECK_EQ(job[B].order_errors, 0);
+	fake_brief(0);
 	job_close();
+}
+
+static void handlers_send_and_progress(void)
+{
+	send_and_progress(0, 15);
+}
+
+/* Some of them taken together. */
+static void handlers_in_a_row(void)
+{
+	send_and_progress(100, 100);
 }
 
 /* So many of that length does B take in one pass, of 30 from A.  Passes grow while there is much to take: 1, 2, 4 ... 32 short ones come first. */
@@ -259,6 +275,7 @@ int main(void)
 	CASE(out_of_buffers);
 	CASE(no_credit_refuses);
 	CASE(handlers_send_and_progress);
+	CASE(handlers_in_a_row);
 	CASE(long_ones_end_a_pass);
 	CASE(many);
 	return check_done();

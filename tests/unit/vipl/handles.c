@@ -84,6 +84,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 static void bad_vi(VIP_VI_HANDLE vi)
 {
 	VIPX_ARRIVAL arrival;
+	VIPX_BRIEF brief;
 	VIP_VI_ATTRIBUTES attr = { 0 };
 	VIP_VI_STATE state;
 	VIP_BOOLEAN s, r;
@@ -113,6 +114,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipxRatherSent(vi, &pid, 1));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
+	CHECK_EQ(VipxRecvTakeRow(vi, &brief, 1), 0);
 	CHECK(!VipGetUserData(vi));
 }
 
