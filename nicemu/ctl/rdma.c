@@ -85,8 +85,6 @@ static bool absent(struct nic_link *link)
 	return link->absent;
 }
 
-enum how { ALONE, HALVES, STREAM };
-
 /* Is the next transfer one of many?  Others are under way, or the host has begun one and has not looked at its NIC since. */
 static inline bool in_a_row(const struct nic *nic, const struct nic_link *link)
 {
@@ -137,39 +135,50 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	return total <= (row ? link->put_busy : link->put_max) && !in_doubt(&link->put);
 }
 
+/* Is it one at a time?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
+static inline bool is_single(const struct nic *nic, const struct nic_link *link)
+{
+	return !in_a_row(nic, link) && !nic_link_any(link);
+}
+
+/* Is a single transfer of so many bytes one whose ways are timed? */
+static inline bool is_raced(const struct nic_link *link, uint32_t op, uint32_t total)
+{
+	return nic_dma_half_races(link, total) || nic_dma_races(link, op == NIC_CTL_RDMA_WRITE, total);
+}
+
 /* Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before. */
 static inline bool in_halves(const struct nic *nic, const struct nic_link *link, uint32_t op, uint32_t total)
 {
-	return total >= link->half_min || (op == NIC_CTL_RDMA_WRITE && total >= link->half_row && in_a_row(nic, link));
+	bool write = op == NIC_CTL_RDMA_WRITE;
+
+	if (nic_dma_half_races(link, total) && is_single(nic, link))
+		return nic_dma_halves(link, write, total);
+	return total >= link->half_min || (write && total >= link->half_row && in_a_row(nic, link));
 }
 
-/* Is it a read whose ways are timed?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
-static inline bool is_raced(const struct nic *nic, const struct nic_link *link, uint32_t op, uint32_t total)
-{
-	return op == NIC_CTL_RDMA_READ && nic_dma_races(link, total) && !in_a_row(nic, link) && !nic_link_any(link);
-}
-
-static enum how how(const struct nic *nic, struct nic_link *link, const struct work *w)
+static enum nic_way how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
 	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
 
 	link->raced = false;
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
-		return ALONE;
+		return NIC_ALONE;
 	if (!link->cma)
-		return STREAM;
-	link->raced = is_raced(nic, link, w->op, w->total);
-	packets = link->raced ? nic_dma_streams(link, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
+		return NIC_STREAM;
+	link->raced = is_raced(link, w->op, w->total) && is_single(nic, link);
+	packets = link->raced && nic_dma_races(link, w->op == NIC_CTL_RDMA_WRITE, w->total) ? nic_dma_streams(link, w->total)
+	                                                                                     : w->total && !imm && in_packets(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
-		return ALONE; /* there is nobody to ask, or no room for it */
+		return NIC_ALONE; /* there is nobody to ask, or no room for it */
 	if (packets)
-		return STREAM;
+		return NIC_STREAM;
 	if (halves && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) &&
 	    !half_in_doubt(link))
-		return HALVES;
-	return ALONE;
+		return NIC_HALVES;
+	return NIC_ALONE;
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------- */
@@ -225,9 +234,10 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	uint32_t error;
 	struct nic_doubt put = link->put, half = link->half;
 	uint32_t mutual = link->mutual;
+	uint64_t began;
 	enum step step;
 	unsigned n = 0;
-	enum how way;
+	enum nic_way way;
 
 	if (e->done == 0 && w->total &&
 	    !nic_remote_check(link->slot, ctx->peer_vi, remote->addr, w->total, remote->handle, NIC_MEM_RDMA_WRITE))
@@ -238,27 +248,30 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
 	way = how(nic, link, w);
-	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == HALVES ? nic_ask_half_of(w) : w->total, way == STREAM)) {
+	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == NIC_HALVES ? nic_ask_half_of(w) : w->total, way == NIC_STREAM)) {
 		link->put = put; /* not done yet, alone or otherwise */
 		link->half = half;
 		link->mutual = mutual;
 		return STEP_AGAIN;
 	}
-	if (way == STREAM) {
+	if (way == NIC_STREAM) {
 		step = nic_ask_packets(nic, vi, link, e, w, local);
 		if (nic_likely(step != STEP_AGAIN) || ctx->writes)
 			return step; /* else there are no buffers: alone, rather than wait for somebody to give some back */
 	}
-	if (way == HALVES)
+	if (way == NIC_HALVES)
 		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
 	if (w->control & NIC_CTL_IMMEDIATE) {
 		p = nic_tx_room(nic, ctx, link);
 		if (!p)
 			return STEP_AGAIN;
 	}
+	began = way == NIC_ALONE && link->raced ? nic_dma_start() : 0;
 	error = w->total ? nic_rdma_copy(nic, link, w, local, n, 0, w->total) : 0;
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
+	if (began)
+		nic_dma_took(link, true, w->total, NIC_ALONE, began);
 	e->done = w->total;
 	return p ? write_imm(nic, ctx, link, e, w, p, 0) : STEP_DONE;
 }
@@ -280,24 +293,23 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	switch (how(nic, link, w)) {
-	case STREAM:
+	case NIC_STREAM:
 		if (nic_ask_read(nic, vi, link, e, w))
 			return STEP_WAIT;
 		if (!link->cma)
 			return STEP_AGAIN;
 		break;
-	case HALVES:
+	case NIC_HALVES:
 		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
-	case ALONE:
-		if (link->raced && !nic_dma_streams(link, w->total))
-			began = nic_dma_start();
+	case NIC_ALONE:
+		began = link->raced ? nic_dma_start() : 0;
 		break;
 	}
 	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	if (began)
-		nic_dma_took(link, w->total, false, began);
+		nic_dma_took(link, false, w->total, NIC_ALONE, began);
 	e->done = w->total;
 	return STEP_DONE;
 }
@@ -317,7 +329,9 @@ bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !is_raced(nic, link, r->op, r->length) &&
+	bool write = r->op == NIC_CTL_RDMA_WRITE;
+
+	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !(nic_dma_races(link, write, r->length) && is_single(nic, link)) &&
 	               (!in_packets(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
@@ -330,6 +344,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	const struct nic_seg seg = { .addr = r->local, .handle = r->local_handle, .length = r->length };
 	uint32_t need = r->op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE;
 	struct nic_link *link = nic_rdma_link(nic, vi);
+	uint64_t began = 0;
 	struct iovec local;
 
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || !nic->arch->post->at_once || !r->length ||
@@ -339,8 +354,12 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 		return NIC_NOT_DONE;
 	local.iov_base = nic->arch->xlate->map(nic, ctx->ptag, &seg, 0, r->length);
 	local.iov_len = r->length;
+	if (nic_dma_half_races(link, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length))
+		began = nic_dma_start();
 	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
 		return NIC_NOT_DONE;
+	if (began)
+		nic_dma_took(link, r->op == NIC_CTL_RDMA_WRITE, r->length, NIC_ALONE, began);
 	begun(nic, link);
 	nic_count(nic, rdma_now, 1);
 	return NIC_OK;

@@ -149,7 +149,7 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 static inline void timed(struct nic_link *link, const struct nic_ask *a, uint32_t len)
 {
 	if (a->began)
-		nic_dma_took(link, len, a->op == NIC_OP_READ_REQ, a->began);
+		nic_dma_took(link, is_write(a), len, a->op == NIC_OP_READ_HALF || a->op == NIC_OP_WRITE_HALF ? NIC_HALVES : NIC_STREAM, a->began);
 }
 
 static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
@@ -431,6 +431,8 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		read_failed(nic, link, a, NIC_ST_PROTECTION);
 		return;
 	}
+	if (!nic_buffer_known(nic, index, len))
+		a->began = 0; /* how long it takes says nothing of the next ones */
 	for (unsigned i = 0; i < n; i++) {
 		nic_host_write(nic, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
 		at += to[i].iov_len;

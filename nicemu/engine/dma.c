@@ -18,6 +18,7 @@ enum {
 	HALF_MIN = 40 << 10, /* bytes that are worth a half of the other NIC's, where system calls are fast, */
 	HALF_MOST = 128 << 10, /* and where nothing else costs anything */
 	HALF_ROW = 24 << 10,
+	RACE_ABOVE = 16 << 10, /* fewer bytes than timed transfers have, or as many, go one way everywhere */
 	/*
 	 * However fast a system call copies, fewer bytes than these take longer so than by way of the other NIC: of a read, a write, and
 	 * of many in a row, where both ends are at work.
@@ -103,7 +104,8 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	}
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient) {
-		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere */
+		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere, */
+		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* and of longer transfers a half is worth it */
 		return;
 	}
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
@@ -113,23 +115,33 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->half_min = link->half_row = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
 }
 
-bool nic_dma_races(const struct nic_link *link, uint32_t len)
+bool nic_dma_races(const struct nic_link *link, bool write, uint32_t len)
 {
-	return len >= HALF_MIN && len <= link->race_max;
+	return !write && len > RACE_ABOVE && len <= link->race_max;
 }
 
-static uint32_t race_of(uint32_t len)
+bool nic_dma_half_races(const struct nic_link *link, uint32_t len)
+{
+	return len > RACE_ABOVE && len <= link->half_race_max;
+}
+
+static uint32_t class_of(uint32_t len, uint32_t classes)
 {
 	uint32_t i = 0;
 
-	while (i < NIC_RACES - 1 && len > (uint32_t)NIC_RACE << i)
+	while (i < classes - 1 && len > (uint32_t)NIC_RACE << i)
 		i++;
 	return i;
 }
 
 bool nic_dma_streams(const struct nic_link *link, uint32_t len)
 {
-	return link->pace[race_of(len)].way;
+	return link->pace[class_of(len, NIC_RACES)].way;
+}
+
+bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len)
+{
+	return link->half_pace[write][class_of(len, NIC_HALF_RACES)].way;
 }
 
 uint64_t nic_dma_start(void)
@@ -137,9 +149,14 @@ uint64_t nic_dma_start(void)
 	return nic_pace_clock();
 }
 
-void nic_dma_took(struct nic_link *link, uint32_t len, bool stream, uint64_t began)
+void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way way, uint64_t began)
 {
-	nic_pace_took(&link->pace[race_of(len)], stream, nic_pace_clock() - began);
+	uint64_t ticks = nic_pace_clock() - began;
+
+	if (nic_dma_races(link, write, len))
+		nic_pace_took(&link->pace[class_of(len, NIC_RACES)], way == NIC_STREAM, ticks);
+	if (way != NIC_STREAM && nic_dma_half_races(link, len))
+		nic_pace_took(&link->half_pace[write][class_of(len, NIC_HALF_RACES)], way == NIC_HALVES, ticks);
 }
 
 enum nic_dma nic_dma_failure(int error)

@@ -29,14 +29,17 @@ enum nic_dma nic_dma_read(struct nic *nic, struct nic_link *link, const struct i
 /* Is that range of the peer in the card, and so a plain copy away?  Then no right to reach the peer's memory is needed. */
 bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
 /*
- * A long read, one at a time, can go as a stream, or by cross-memory attach, in halves or not.  Which is faster depends on the kernel, on the caches, and on
- * whether the data have just been written, so both are timed, and the faster one is gone (pace.h).  Is a read of so many bytes one of these?  As a
- * stream?  How long did it take?
+ * The ways of a transfer (ctl/rdma.c).  Of some lengths, one at a time, two of them are timed, and the faster one is gone (pace.h): which one that is
+ * depends on the kernel, on the caches, on whether the data have just been written, and on the other NIC.  A long read goes as a stream or otherwise;
+ * what is no stream goes by halves or alone.  Is a transfer of so many bytes one of these?  Which way now?  How long did it take, that way?
  */
-bool nic_dma_races(const struct nic_link *link, uint32_t len);
+enum nic_way { NIC_ALONE, NIC_HALVES, NIC_STREAM };
+bool nic_dma_races(const struct nic_link *link, bool write, uint32_t len);
 bool nic_dma_streams(const struct nic_link *link, uint32_t len);
+bool nic_dma_half_races(const struct nic_link *link, uint32_t len);
+bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len);
 uint64_t nic_dma_start(void);
-void nic_dma_took(struct nic_link *link, uint32_t len, bool stream, uint64_t began);
+void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way way, uint64_t began);
 /*
  * Waits until the peer is through with the copy that it has claimed, or dead, or for ten seconds.  That is the time of one
  * copy, or until the peer runs again; for when a descriptor is flushed, never on the way of data.

@@ -58,8 +58,9 @@ struct nic_favour {
 
 enum {
 	NIC_PUT_MAX = 32 << 10, /* bytes of a write in packets, at most */
-	NIC_RACE = 64 << 10,    /* bytes: the longest read of the first class that is timed (nic_dma_races); of each further one it is twice as long */
-	NIC_RACES = 5,
+	NIC_RACE = 32 << 10,    /* bytes: the longest transfer of the first class that is timed (engine/dma.h); of each further one it is twice as long */
+	NIC_RACES = 6,          /* streams or not */
+	NIC_HALF_RACES = 4,     /* halves or not */
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
@@ -118,10 +119,12 @@ struct nic_link {
 	uint32_t replies;                 /* that are in use, a bit each */
 	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
 	uint32_t send_max;                /* bytes: up to this a message is better sent than read (nic_rather_sent); 0: none */
-	uint32_t half_min, half_row;      /* from this on transfers are shared by halves; writes of many in a row */
+	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
 	struct nic_pace pace[NIC_RACES];  /* reads one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;
-	bool raced;                       /* the read that begins now is one of them */
+	struct nic_pace half_pace[2][NIC_HALF_RACES]; /* reads and writes one at a time, of up to half_race_max bytes: by halves (1) or alone (0) */
+	uint32_t half_race_max;
+	bool raced;                       /* the transfer that begins now is one of either */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];

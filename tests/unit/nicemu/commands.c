@@ -122,6 +122,59 @@ static void commands_only_alone(void)
 	pair_close(&p);
 }
 
+/* By a command if it is done alone, else by a descriptor; true: alone. */
+static bool went_alone(uint32_t op, uint32_t len, unsigned seed)
+{
+	struct nic_rdma r = command(op, 0, 0, len);
+	uint8_t *from = op == NIC_CTL_RDMA_READ ? p.b.mem : p.a.mem, *to = op == NIC_CTL_RDMA_READ ? p.a.mem : p.b.mem;
+	bool alone;
+
+	pattern(from, len, seed);
+	memset(to, 0x55, len);
+	alone = now(&r) == NIC_OK;
+	if (!alone)
+		post(0, (uint16_t)op, 0, 0, len);
+	pair_poll(&p);
+	CHECK(alone || good(&p.a.desc[0]));
+	CHECK(is_pattern(to, len, seed));
+	return alone;
+}
+
+/* Single transfers of some lengths are timed, alone and by halves, reads and writes each for themselves; others go as their length says. */
+static void timed_halves(void)
+{
+	static const uint32_t op[] = { NIC_CTL_RDMA_READ, NIC_CTL_RDMA_WRITE };
+	struct nic_rdma r;
+
+	BEGIN(0, UINT32_MAX);
+	ab()->half_race_max = 70000;
+	pair_poll(&p);
+	for (unsigned write = 0; write < 2; write++) {
+		const struct nic_pace *pace = ab()->half_pace[write];
+
+		for (unsigned i = 0; i < 2 * NIC_PACE_FIRST_TRY; i++)
+			CHECK_EQ(went_alone(op[write], 32768, i), i < NIC_PACE_FIRST_TRY);
+		CHECK(pace[0].cost[0] && pace[0].cost[1]);
+		CHECK(!pace[1].cost[0]);
+		CHECK(went_alone(op[write], 16384, 1)); /* too short */
+		CHECK(went_alone(op[write], 70001, 2)); /* too long */
+		CHECK(!pace[2].cost[0]);
+		for (uint8_t way = 0; way < 2; way++) {
+			ab()->half_pace[write][1] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = 32 };
+			CHECK_EQ(went_alone(op[write], 32769, way), !way);
+		}
+		r = command(op[write], 0, 0, 32769);
+		CHECK_EQ(now(&r), NIC_NOT_DONE);
+		r.length = 100;
+		CHECK_EQ(now(&r), NIC_OK);
+		r.length = 32769;
+		CHECK_EQ(now(&r), NIC_OK); /* one in a row is not timed */
+		pair_poll(&p);
+	}
+	CHECK_EQ(counter(p.a.nic, "bytes_own_half") + counter(p.a.nic, "bytes_peer_half"), 2 * (NIC_PACE_FIRST_TRY * 32768 + 32769));
+	pair_close(&p);
+}
+
 /* One of many goes in packets where a single one does not: others are under way, or the host has not looked since the one before. */
 static void many_in_a_row(void)
 {
@@ -202,6 +255,7 @@ int main(void)
 	CASE(commands_of_every_size);
 	CASE(commands_refused);
 	CASE(commands_only_alone);
+	CASE(timed_halves);
 	CASE(many_in_a_row);
 	CASE(halves_in_a_row);
 	return check_done();

@@ -48,29 +48,53 @@ static void halves_of_every_size(void)
 	pair_close(&p);
 }
 
+/* What is read out of a buffer for the first time, or more of it than before, takes page faults, and is not timed. */
+static void timed_when_known(void)
+{
+	const struct nic_pace *pace;
+
+	BEGIN(0, UINT32_MAX);
+	ab()->race_max = 70000;
+	pace = &ab()->pace[0];
+	ab()->pace[0] = (struct nic_pace){ .cost = { 2, 0 }, .way = 1, .trial = true, .period = 32 };
+	pair_poll(&p);
+	for (int known = 0; known < 3; known++) {
+		memset(p.a.nic->buffer_known, known == 1 ? 3 : known ? 4 : 0, sizeof(p.a.nic->buffer_known));
+		post(0, NIC_CTL_RDMA_READ, 0, 0, 32768);
+		pair_poll(&p);
+		CHECK(good(&p.a.desc[0]));
+		CHECK_EQ(pace->gone, known == 2);
+		CHECK_EQ(pace->cost[1] != 0, known == 2);
+	}
+	pair_close(&p);
+}
+
 /* Reads one at a time are timed, both ways, and go the one that was faster; of several at once each goes as its length says. */
 static void timed_reads(void)
 {
+	const struct nic_pace *pace;
 	uint64_t half, buffer;
 
 	BEGIN(0, 40000);
 	ab()->race_max = 70000;
+	pace = ab()->pace;
 	pattern(p.b.mem, 70001, 3);
 	pair_poll(&p);
+	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
 	for (int i = 0; i < 2 * NIC_PACE_FIRST_TRY; i++) {
-		CHECK_EQ(ab()->pace[0].way, i >= NIC_PACE_FIRST_TRY);
+		CHECK_EQ(pace[1].way, i >= NIC_PACE_FIRST_TRY);
 		memset(p.a.mem, 0x55, 65536);
 		CHECK(good((post(0, NIC_CTL_RDMA_READ, 0, 0, 65536), pair_poll(&p), &p.a.desc[0])));
 		CHECK(is_pattern(p.a.mem, 65536, 3));
 	}
-	CHECK(ab()->pace[0].cost[0] && ab()->pace[0].cost[1]);
-	CHECK(!ab()->pace[1].cost[0]);
+	CHECK(pace[1].cost[0] && pace[1].cost[1]);
+	CHECK(!pace[0].cost[0] && !pace[2].cost[0]);
 	half = counter(p.a.nic, "bytes_own_half");
 	buffer = counter(p.b.nic, "bytes_read_buffer");
 	CHECK_EQ(half, NIC_PACE_FIRST_TRY * 65536 / 2);
 	CHECK_EQ(buffer, NIC_PACE_FIRST_TRY * 65536);
 	for (uint8_t way = 0; way < 2; way++) {
-		ab()->pace[1] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = 32 };
+		ab()->pace[2] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = 32 };
 		post(0, NIC_CTL_RDMA_READ, 0, 0, 70000);
 		pair_poll(&p);
 		CHECK(good(&p.a.desc[0]));
@@ -400,6 +424,7 @@ int main(void)
 	CASE(streams_of_every_size);
 	CASE(halves_of_every_size);
 	CASE(timed_reads);
+	CASE(timed_when_known);
 	CASE(shorts_of_every_size);
 	CASE(many_shorts);
 	CASE(short_of_no_place);
