@@ -144,7 +144,7 @@ static inline bool is_single(const struct nic *nic, const struct nic_link *link)
 /* Is a single transfer of so many bytes one whose ways are timed? */
 static inline bool is_raced(const struct nic_link *link, uint32_t op, uint32_t total)
 {
-	return nic_dma_half_races(link, total) || nic_dma_races(link, op == NIC_CTL_RDMA_WRITE, total);
+	return nic_link_half_races(link, total) || nic_link_races(link, op == NIC_CTL_RDMA_WRITE, total);
 }
 
 /* Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before. */
@@ -152,9 +152,15 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 {
 	bool write = op == NIC_CTL_RDMA_WRITE;
 
-	if (nic_dma_half_races(link, total) && is_single(nic, link))
+	if (nic_link_half_races(link, total) && is_single(nic, link))
 		return nic_dma_halves(link, write, total);
 	return total >= link->half_min || (write && total >= link->half_row && in_a_row(nic, link));
+}
+
+/* Does it depend on the times whether the transfer that begins now is a stream? */
+static inline bool streams_raced(const struct nic_link *link, uint32_t op, uint32_t total)
+{
+	return link->raced && !link->stream_later && nic_link_races(link, op == NIC_CTL_RDMA_WRITE, total);
 }
 
 static enum nic_way how(const struct nic *nic, struct nic_link *link, const struct work *w)
@@ -167,8 +173,7 @@ static enum nic_way how(const struct nic *nic, struct nic_link *link, const stru
 	if (!link->cma)
 		return NIC_STREAM;
 	link->raced = is_raced(link, w->op, w->total) && is_single(nic, link);
-	packets = link->raced && nic_dma_races(link, w->op == NIC_CTL_RDMA_WRITE, w->total) ? nic_dma_streams(link, w->total)
-	                                                                                     : w->total && !imm && in_packets(nic, link, w->op, w->total);
+	packets = streams_raced(link, w->op, w->total) ? nic_dma_streams(link, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
 	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
@@ -331,7 +336,7 @@ static inline bool is_alone(const struct nic *nic, struct nic_link *link, const 
 {
 	bool write = r->op == NIC_CTL_RDMA_WRITE;
 
-	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !(nic_dma_races(link, write, r->length) && is_single(nic, link)) &&
+	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !(nic_link_races(link, write, r->length) && is_single(nic, link)) &&
 	               (!in_packets(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
@@ -354,7 +359,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 		return NIC_NOT_DONE;
 	local.iov_base = nic->arch->xlate->map(nic, ctx->ptag, &seg, 0, r->length);
 	local.iov_len = r->length;
-	if (nic_dma_half_races(link, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length))
+	if (nic_link_half_races(link, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length))
 		began = nic_dma_start();
 	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
 		return NIC_NOT_DONE;

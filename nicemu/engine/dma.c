@@ -18,7 +18,11 @@ enum {
 	HALF_MIN = 40 << 10, /* bytes that are worth a half of the other NIC's, where system calls are fast, */
 	HALF_MOST = 128 << 10, /* and where nothing else costs anything */
 	HALF_ROW = 24 << 10,
-	RACE_ABOVE = 16 << 10, /* fewer bytes than timed transfers have, or as many, go one way everywhere */
+	/*
+	 * Bytes of timed reads before streams are tried.  Until the buffers that go round, two megabytes of them, have been made and are known to both ends,
+	 * that takes a millisecond more in all, which should be little of what a program reads.
+	 */
+	STREAM_LATER = 256 << 20,
 	/*
 	 * However fast a system call copies, fewer bytes than these take longer so than by way of the other NIC: of a read, a write, and
 	 * of many in a row, where both ends are at work.
@@ -27,7 +31,7 @@ enum {
 	PUT_BRIEF = 1024,
 	GET_ROW = 4096,
 	PUT_ROW = 8192,
-	GET_FAIR = 16 << 10, /* of a read, where system calls are slow but copies are not */
+	GET_FAIR = 32 << 10, /* of a read, where system calls are slow but copies are not */
 	SEND_SLOW = 160 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
 };
 
@@ -105,6 +109,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient) {
 		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere, */
+		link->stream_later = STREAM_LATER;
 		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* and of longer transfers a half is worth it */
 		return;
 	}
@@ -113,16 +118,6 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
 	link->send_max = 0;
 	link->half_min = link->half_row = strcmp(way, "halves") == 0 ? 8 << 10 : UINT32_MAX;
-}
-
-bool nic_dma_races(const struct nic_link *link, bool write, uint32_t len)
-{
-	return !write && len > RACE_ABOVE && len <= link->race_max;
-}
-
-bool nic_dma_half_races(const struct nic_link *link, uint32_t len)
-{
-	return len > RACE_ABOVE && len <= link->half_race_max;
 }
 
 static uint32_t class_of(uint32_t len, uint32_t classes)
@@ -153,9 +148,11 @@ void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way 
 {
 	uint64_t ticks = nic_pace_clock() - began;
 
-	if (nic_dma_races(link, write, len))
+	if (nic_link_races(link, write, len)) {
 		nic_pace_took(&link->pace[class_of(len, NIC_RACES)], way == NIC_STREAM, ticks);
-	if (way != NIC_STREAM && nic_dma_half_races(link, len))
+		link->stream_later -= len < link->stream_later ? len : link->stream_later;
+	}
+	if (way != NIC_STREAM && nic_link_half_races(link, len))
 		nic_pace_took(&link->half_pace[write][class_of(len, NIC_HALF_RACES)], way == NIC_HALVES, ticks);
 }
 

@@ -58,7 +58,8 @@ struct nic_favour {
 
 enum {
 	NIC_PUT_MAX = 32 << 10, /* bytes of a write in packets, at most */
-	NIC_RACE = 32 << 10,    /* bytes: the longest transfer of the first class that is timed (engine/dma.h); of each further one it is twice as long */
+	NIC_RACE_ABOVE = 16 << 10, /* bytes: fewer than a timed transfer has, or as many, go one way everywhere (engine/dma.h); */
+	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
 	NIC_RACES = 6,          /* streams or not */
 	NIC_HALF_RACES = 4,     /* halves or not */
 };
@@ -122,6 +123,7 @@ struct nic_link {
 	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
 	struct nic_pace pace[NIC_RACES];  /* reads one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;
+	uint32_t stream_later;            /* bytes of timed reads that go as their length says before streams are tried, too */
 	struct nic_pace half_pace[2][NIC_HALF_RACES]; /* reads and writes one at a time, of up to half_race_max bytes: by halves (1) or alone (0) */
 	uint32_t half_race_max;
 	bool raced;                       /* the transfer that begins now is one of either */
@@ -130,6 +132,17 @@ struct nic_link {
 	struct nic_favour favour[NIC_CLAIMS];
 };
 _Static_assert(offsetof(struct nic_link, tx_head) == 64, "what every message touches is one line");
+
+/* Of a single transfer of so many bytes, are two ways timed: a stream or not, of a read; halves or alone? */
+static inline bool nic_link_races(const struct nic_link *link, bool write, uint32_t len)
+{
+	return len > NIC_RACE_ABOVE && len <= link->race_max && !write;
+}
+
+static inline bool nic_link_half_races(const struct nic_link *link, uint32_t len)
+{
+	return len > NIC_RACE_ABOVE && len <= link->half_race_max;
+}
 
 /* wait.c: the peer sleeps; wakes it. */
 void nic_bell_ring(struct nic_link *link);

@@ -69,6 +69,26 @@ static void timed_when_known(void)
 	pair_close(&p);
 }
 
+/* The first stream is tried behind many bytes that went otherwise. */
+static void timed_later(void)
+{
+	BEGIN(0, UINT32_MAX);
+	ab()->race_max = 70000;
+	ab()->stream_later = 2 * 32768 + 17000;
+	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
+	ab()->pace[0] = (struct nic_pace){ .cost = { 2, 1 }, .way = 1, .period = 32 };
+	pair_poll(&p);
+	for (int i = 0; i < 5; i++) {
+		CHECK_EQ(ab()->stream_later, i < 2 ? 2 * 32768 + 17000 - i * 32768 : i == 2 ? 17000 : 0);
+		post(0, NIC_CTL_RDMA_READ, 0, 0, 32768);
+		pair_poll(&p);
+		CHECK(good(&p.a.desc[0]));
+	}
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), 3 * 32768);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 2 * 32768);
+	pair_close(&p);
+}
+
 /* Reads one at a time are timed, both ways, and go the one that was faster; of several at once each goes as its length says. */
 static void timed_reads(void)
 {
@@ -425,6 +445,7 @@ int main(void)
 	CASE(halves_of_every_size);
 	CASE(timed_reads);
 	CASE(timed_when_known);
+	CASE(timed_later);
 	CASE(shorts_of_every_size);
 	CASE(many_shorts);
 	CASE(short_of_no_place);
