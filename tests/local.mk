@@ -67,6 +67,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/shared_late \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \
+	tests/unit/vipl/by_value \
 	tests/unit/vipl/format \
 	tests/unit/vipl/handles \
 	tests/unit/vipl/mem \
