@@ -48,6 +48,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/beside \
 	tests/unit/nicemu/board \
 	tests/unit/nicemu/board_direct \
+	tests/unit/nicemu/board_turns \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/commands \

@@ -69,6 +69,20 @@ static inline struct nic_board *board_of(int i)
 	return &n[i]->slot->board[group[i]];
 }
 
+static inline uint32_t come(int i)
+{
+	uint32_t op = 0;
+
+	CHECK_EQ(nic_barrier(n[i], group[i], &op), NIC_OK);
+	return op;
+}
+
+static inline void all_over(const uint32_t *op)
+{
+	for (int i = 0; i < MANY; i++)
+		CHECK_EQ(over(i, op[i], NULL), NIC_OK);
+}
+
 static inline uint32_t bcast(int i, int root, uint32_t len)
 {
 	uint32_t op = 0;
