@@ -65,6 +65,8 @@ struct nic_group {
 	uint16_t lead;        /* place of the root of the last broadcast, if no barrier was since; NIC_PLACE_ANY */
 	uint16_t leader;      /* of the barrier under way: who leaves it first */
 	uint32_t lead_len;    /* bytes of the last broadcast */
+	uint32_t behind;      /* broadcasts that came first behind a barrier, since one was awaited there in vain */
+	uint32_t behind_enough; /* so many of them before one is awaited again */
 	uint32_t led;         /* passes of it */
 	uint32_t lingered;    /* looked on for it in vain, so many times */
 	uint32_t seen;        /* members up to here have come to the barrier under way */

@@ -186,21 +186,24 @@ static bool barrier_look(struct nic *nic, struct nic_group *g)
 	return true;
 }
 
-/* A barrier behind a broadcast often stands before the next one of the same root. */
-static uint16_t next_leader(const struct nic_group *g)
+/*
+ * A barrier behind a broadcast often stands before the next one of the same root.  Of two, the other one knows that it is over as soon as it sees that
+ * the root has come, and a short broadcast tells it no later than a word could that the root has gone on.
+ */
+static uint16_t next_leader(const struct nic *nic, const struct nic_group *g)
 {
 #ifdef NIC_ELSEWHERE
-	(void)g;
+	(void)nic, (void)g;
 	return NIC_PLACE_ANY; /* the processes do not wait for each other, but for this NIC */
 #else
-	return g->lead;
+	return nic_board_is_awaited(nic, g) ? NIC_PLACE_ANY : g->lead;
 #endif
 }
 
 static void come(struct nic *nic, struct nic_group *g)
 {
 	g->seen = g->led = g->lingered = 0;
-	g->leader = next_leader(g);
+	g->leader = next_leader(nic, g);
 	if (g->lead != NIC_PLACE_ANY && g->lead != g->place)
 		nic_store_release(&g->board->read, (uint32_t)g->lead << 16 | (uint16_t)g->member[g->lead].parts); /* G3 */
 	g->lead = NIC_PLACE_ANY;
@@ -215,14 +218,18 @@ static void come(struct nic *nic, struct nic_group *g)
 static void barrier(struct nic *nic, struct nic_group *g)
 {
 	uint32_t left = nic_board_looks(nic);
+	bool mine = g->lead == g->place, awaits = g->lead == !g->place && nic_board_is_awaited(nic, g);
 
 	nic_trace(nic, BARRIER_1, g->name, g->barriers);
 	come(nic, g);
-	if (leads(g))
+	if (mine)
 		nic_board_prepare(nic, g);
 	while (left--)
-		if (barrier_look(nic, g))
+		if (barrier_look(nic, g)) {
+			if (awaits)
+				nic_board_await(nic, g);
 			return;
+		}
 	nic_group_busy(nic, g);
 }
 

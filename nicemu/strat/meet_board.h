@@ -10,6 +10,7 @@ enum {
 	NIC_BOARD_PART = 8192,      /* bytes of a part at most */
 	NIC_BOARD_START = 256,      /* bytes behind the first page border in its buffer */
 	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
+	NIC_BOARD_AWAITED = 128, /* bytes of a broadcast that is awaited in the barrier before it, at most */
 	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
 };
 
@@ -23,6 +24,12 @@ static inline uint32_t nic_board_looks(const struct nic *nic)
 #else
 	return nic_likely(!nic->waiting.crowded) ? NIC_BOARD_LOOKS : 1;
 #endif
+}
+
+/* Does a barrier that begins now stand between two short broadcasts, in a group of two whose processes have cores of their own? */
+static inline bool nic_board_is_awaited(const struct nic *nic, const struct nic_group *g)
+{
+	return g->size == 2 && g->lead != NIC_PLACE_ANY && g->lead_len <= NIC_BOARD_AWAITED && nic_board_looks(nic) > 1;
 }
 
 /* Bytes of the next part, when so many are left. */
@@ -98,6 +105,7 @@ void nic_board_send_fail(struct nic *nic, struct nic_group *g);
 /* meet_board_recv.c: broadcasts of other members.  place: of the root; NIC_PLACE_ANY: all */
 void nic_board_recv(struct nic *nic, struct nic_group *g, uint32_t context, uint32_t place);
 bool nic_board_recv_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len);
+void nic_board_await(const struct nic *nic, struct nic_group *g); /* the next one of the other of two, for a moment */
 int nic_board_recv_run(struct nic *nic, struct nic_group *g);
 bool nic_board_recv_moves(const struct nic *nic, const struct nic_group *g);
 void nic_board_recv_fail(struct nic *nic, struct nic_group *g, uint32_t place);

@@ -592,6 +592,54 @@ static void boards_do_not_starve(void)
 	n[0]->buffer_cap = cap;
 }
 
+/* A broadcast of 0's behind a barrier to which 1 comes last: `early`: it is there by then. */
+static void round_of_two(bool early)
+{
+	uint32_t op = come(0);
+
+	data[0][0]++;
+	if (early)
+		CHECK_EQ(bcast(0, 0, 8), NIC_OP_OVER);
+	CHECK_EQ(come(1), NIC_OP_OVER);
+	if (!early)
+		CHECK_EQ(bcast(0, 0, 8), NIC_OP_OVER);
+	CHECK_EQ(bcast(1, 0, 8), NIC_OP_OVER);
+	CHECK_EQ(data[1][0], data[0][0]);
+	CHECK_EQ(over(0, op, NULL), NIC_OK);
+}
+
+/* Late rounds until 1 has awaited the broadcast in vain. */
+static uint32_t rounds_until_in_vain(void)
+{
+	const struct nic_group *g = &n[1]->groups->group[group[1]];
+	uint32_t rounds = 0;
+
+	do
+		round_of_two(false);
+	while (++rounds < 2000 && g->behind != 1);
+	return rounds;
+}
+
+/* The other one of two awaits a short broadcast in the barrier before it: in vain, and it does so later and later. */
+static void awaited_in_a_barrier(void)
+{
+	join(34, 2);
+	round_of_two(false);
+	for (uint32_t distance = 8; distance < 1024; distance *= 2)
+		CHECK_EQ(rounds_until_in_vain(), distance);
+	CHECK_EQ(rounds_until_in_vain(), 1024);
+	CHECK_EQ(rounds_until_in_vain(), 1024);
+	for (int k = 1; k < 1024 + 64; k++)
+		round_of_two(true);
+	CHECK_EQ(rounds_until_in_vain(), 1); /* one that it relies on */
+	CHECK_EQ(rounds_until_in_vain(), 1024);
+	for (int k = 1; k < 1024 + 64 + 1; k++)
+		round_of_two(true);
+	CHECK_EQ(rounds_until_in_vain(), 1);
+	CHECK_EQ(rounds_until_in_vain(), 16);
+	leave(2);
+}
+
 /* A wait that would sleep sees what the boards say, and goes on when nothing has come. */
 static void no_sleep_over_news(void)
 {
@@ -606,10 +654,10 @@ static void no_sleep_over_news(void)
 	CHECK_EQ(nic_barrier(n[1], group[1], &second), NIC_OK);
 	CHECK(!nic_wait_doze(n[0], &wait, 1000));
 	CHECK_EQ(over(0, first, NULL), NIC_OK);
-	first = bcast(0, 1, 1);
+	first = bcast(0, 1, 1000);
 	CHECK(nic_wait_doze(n[0], &wait, 1000));
 	nic_wait_rest(&wait);
-	bcast(1, 1, 1);
+	bcast(1, 1, 1000);
 	CHECK(!nic_wait_doze(n[0], &wait, 1000));
 	CHECK_EQ(over(0, first, NULL), NIC_OK);
 	CHECK_EQ(nic_barrier(n[1], group[1], &second), NIC_OK); /* which it leads: */
@@ -650,6 +698,7 @@ int main(void)
 	CASE(lies_of_a_receiver);
 	CASE(buffers_come_back);
 	CASE(boards_do_not_starve);
+	CASE(awaited_in_a_barrier);
 	CASE(no_sleep_over_news);
 	close_all();
 	return check_done();
