@@ -16,6 +16,7 @@ enum {
 	AHEAD = 2048,        /* bytes of a part that its root gets hold of ahead, at most */
 	FILL_MIN = 4096,     /* bytes of a broadcast whose buffers may be filled in two ways */
 	TIMED = 4,           /* one of so many of these is, when it is known which way is faster */
+	LET_GO_MAX = 2048,   /* bytes of a broadcast whose lines the root lets go of: of more it takes longer than it saves */
 	HALF_MIN = 32 << 10, /* bytes of a broadcast that both copy a half of */
 	PAGE = 4096,
 };
@@ -149,6 +150,22 @@ void nic_board_prepare(const struct nic *nic, const struct nic_group *g)
 }
 
 /*
+ * Where processors can let go of a line, the receiver gets it sooner.  A root that broadcasts again and again is better off without: it is the slower end then.
+ * Those that take turns on a core have the lines there.
+ */
+static inline void let_go(struct nic *nic, const struct nic_group *g, uint32_t len, uint32_t buffer)
+{
+	const uint8_t *data;
+
+	if (nic_likely(!nic->demotes || g->lead == g->place || len <= NIC_BOARD_BRIEF || len > LET_GO_MAX || g->size != 2 || nic_board_looks(nic) == 1))
+		return;
+	data = nic_board_data(nic, g->board, g->put - 1, len, buffer);
+	for (uint32_t i = 0; i < len; i += 64)
+		nic_demote(data + i);
+	nic_count(nic, demoted, 1);
+}
+
+/*
  * Puts the next part, of the broadcast of `total` bytes at `bus`, on the board.  False: not now.  The place comes last: those that look
  * at it meanwhile take its line away, and nothing that is written later gets past it.
  */
@@ -175,6 +192,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 	p->offset = offset;
 	p->buffer = buffer;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
+	let_go(nic, g, total, buffer);
 	nic_prefetch_write(&g->board->part[g->put & NIC_BOARD_MASK]);
 	return true;
 }

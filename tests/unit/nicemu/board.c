@@ -640,6 +640,38 @@ static void awaited_in_a_barrier(void)
 	leave(2);
 }
 
+/* So many broadcasts of 0's that let go of their lines, out of two in a row behind one of 1's. */
+static uint64_t let_go(int many, uint32_t len)
+{
+	uint64_t before = count(0, NIC_C_demoted);
+
+	for (int k = 0; k < 3; k++)
+		for (int i = 0, root = k == 0; i < many; i++)
+			CHECK_EQ(bcast((root + i) % many, root, len), NIC_OP_OVER);
+	return count(0, NIC_C_demoted) - before;
+}
+
+/* Where processors can, to one other process, of some lines, and not by who broadcasts again and again. */
+static void lines_are_let_go(void)
+{
+	join(35, 2);
+	n[0]->demotes = false;
+	CHECK_EQ(let_go(2, 100), 0);
+	n[0]->demotes = true;
+	CHECK_EQ(let_go(2, 100), 1);
+	CHECK_EQ(let_go(2, 2048), 1);
+	CHECK_EQ(let_go(2, NIC_BOARD_BRIEF), 0);
+	CHECK_EQ(let_go(2, 2049), 0);
+	n[0]->waiting.crowded = true;
+	CHECK_EQ(let_go(2, 100), 0);
+	n[0]->waiting.crowded = false;
+	leave(2);
+	join(36, MANY);
+	CHECK_EQ(let_go(MANY, 100), 0);
+	leave(MANY);
+	n[0]->demotes = false;
+}
+
 /* A wait that would sleep sees what the boards say, and goes on when nothing has come. */
 static void no_sleep_over_news(void)
 {
@@ -699,6 +731,7 @@ int main(void)
 	CASE(buffers_come_back);
 	CASE(boards_do_not_starve);
 	CASE(awaited_in_a_barrier);
+	CASE(lines_are_let_go);
 	CASE(no_sleep_over_news);
 	close_all();
 	return check_done();
