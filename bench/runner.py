@@ -214,6 +214,8 @@ class Launcher:
             crowd = ["--hostfile", self.hosts(case.slots)]
         elif case.ranks > self.cores:
             crowd = ["--oversubscribe"]
+            if self.can_bind:  # as many to each core: short runs end before the system has spread them
+                bind = ["--map-by", "core", "--bind-to", "core:overload-allowed"]
         return self.command + self.extra + bind + crowd + ["-np", str(case.ranks)] + list(peer.args)
 
     def run(self, case, peer, program):
