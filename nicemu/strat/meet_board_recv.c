@@ -13,7 +13,7 @@
 
 enum {
 	TELL = 4, /* parts that are acknowledged together */
-	AWAIT_LOOKS = 1000,  /* for a broadcast, in the barrier before it: about as long as a word takes there and back */
+	AWAIT_LOOKS = 4000,  /* for a broadcast, in the barrier before it: some times as long as a word takes there and back */
 	AWAIT_FIRST = 8,     /* broadcasts behind a barrier before one is awaited */
 	AWAIT_LAST = 1024,   /* the same when that was in vain again and again */
 	AWAIT_SURE = 64,     /* so many more, and one time in vain is an accident */
