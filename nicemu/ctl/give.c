@@ -31,19 +31,13 @@ static inline bool scarce(const struct nic_link *link, uint32_t cells)
 	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
 }
 
-static inline void let_go(const uint8_t *data, uint32_t len)
-{
-	for (uint32_t i = 0; i < len; i += 64)
-		nic_demote(data + i);
-}
-
 /* What is left to do when a message in a buffer has gone. */
 static inline void given(struct nic *nic, struct nic_link *link, const void *data, uint32_t len)
 {
 	bool answers = nic_link_answers(link);
 
 	if (answers && link->demotes) {
-		let_go(data, len);
+		nic_demote_lines(data, len);
 		nic_count(nic, demoted, 1);
 	}
 	nic_link_own(link, 1, answers);

@@ -156,18 +156,8 @@ static void note_read(struct nic_group *g)
  */
 static void expect_part(const struct nic *nic, const struct nic_group *g)
 {
-	const struct nic_member *m;
-	const uint8_t *data;
-
-	if (leads(g) || g->leader == NIC_PLACE_ANY || g->lead_len > EXPECTS)
-		return;
-	m = &g->member[g->leader];
-	nic_prefetch(&m->board->part[m->parts & NIC_BOARD_MASK]);
-	if (g->lead_len <= NIC_BOARD_BRIEF)
-		return;
-	data = nic_board_data(nic, m->board, m->parts, g->lead_len, g->buffer[m->parts & NIC_BOARD_MASK]);
-	for (uint32_t i = 0; i < g->lead_len; i += 64)
-		nic_prefetch(data + i);
+	if (!leads(g) && g->leader != NIC_PLACE_ANY && g->lead_len <= EXPECTS)
+		nic_board_ask(nic, g, &g->member[g->leader]);
 }
 
 static bool barrier_look(struct nic *nic, struct nic_group *g)

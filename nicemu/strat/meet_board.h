@@ -93,6 +93,20 @@ static inline const uint8_t *nic_board_data(const struct nic *nic, const struct 
 	return nic_board_place(nic, buffer, before, total);
 }
 
+/* For the lines of the root's next part, if it is as long as the last broadcast; where its data lies is a guess. */
+static inline void nic_board_ask(const struct nic *nic, const struct nic_group *g, const struct nic_member *root)
+{
+	uint32_t i = root->parts & NIC_BOARD_MASK;
+	const uint8_t *data;
+
+	nic_prefetch(&root->board->part[i]);
+	if (g->lead_len <= NIC_BOARD_BRIEF)
+		return;
+	data = nic_board_data(nic, root->board, root->parts, g->lead_len, g->buffer[i]);
+	for (uint32_t k = 0; k < g->lead_len; k += 64)
+		nic_prefetch(data + k);
+}
+
 /* meet_board_send.c: broadcasts of this process */
 void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context);
 bool nic_board_send_now(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len);

@@ -244,7 +244,6 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 void nic_board_await(const struct nic *nic, struct nic_group *g)
 {
 	const struct nic_member *m = &g->member[!g->place];
-	const uint8_t *data;
 
 	if (g->behind < AWAIT_FIRST || g->behind < g->behind_enough)
 		return;
@@ -255,11 +254,7 @@ void nic_board_await(const struct nic *nic, struct nic_group *g)
 	}
 	if (g->behind - g->behind_enough >= AWAIT_SURE)
 		g->behind_enough = 0;
-	if (g->lead_len <= NIC_BOARD_BRIEF)
-		return;
-	data = nic_board_data(nic, m->board, m->parts, g->lead_len, g->buffer[m->parts & NIC_BOARD_MASK]);
-	for (uint32_t i = 0; i < g->lead_len; i += 64)
-		nic_prefetch(data + i);
+	nic_board_ask(nic, g, m);
 }
 
 /* All parts of one that nothing comes before; `ahead` says how far that went. */

@@ -155,13 +155,9 @@ void nic_board_prepare(const struct nic *nic, const struct nic_group *g)
  */
 static inline void let_go(struct nic *nic, const struct nic_group *g, uint32_t len, uint32_t buffer)
 {
-	const uint8_t *data;
-
 	if (nic_likely(!nic->demotes || g->lead == g->place || len <= NIC_BOARD_BRIEF || len > LET_GO_MAX || g->size != 2 || nic_board_looks(nic) == 1))
 		return;
-	data = nic_board_data(nic, g->board, g->put - 1, len, buffer);
-	for (uint32_t i = 0; i < len; i += 64)
-		nic_demote(data + i);
+	nic_demote_lines(nic_board_data(nic, g->board, g->put - 1, len, buffer), len);
 	nic_count(nic, demoted, 1);
 }
 

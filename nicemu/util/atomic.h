@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define nic_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
 #define nic_load_relaxed(p) atomic_load_explicit((p), memory_order_relaxed)
@@ -57,6 +58,13 @@ static inline void nic_demote(const void *p)
 #else
 	(void)p;
 #endif
+}
+
+/* The same of all lines from there on; the first is where `p` is. */
+static inline void nic_demote_lines(const void *p, size_t len)
+{
+	for (size_t i = 0; i < len; i += 64)
+		nic_demote((const char *)p + i);
 }
 
 static inline void nic_cpu_relax(void)
