@@ -12,7 +12,7 @@ enum {
 	SOME = NIC_BOARD_BUFFERS - NIC_BOARD_HOT,
 	SOME_MAX = 64 << 10,
 	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
-	WANTS_LOOKS = NIC_BOARD_LOOKS / 4,   /* for one that did so the last time */
+	WANTS_LOOKS = 2 * NIC_BOARD_LOOKS,   /* for one that did so the last time: some times as long as a word takes there and back */
 	AHEAD = 2048,        /* bytes of a part that its root gets hold of ahead, at most */
 	FILL_MIN = 4096,     /* bytes of a broadcast whose buffers may be filled in two ways */
 	TIMED = 4,           /* one of so many of these is, when it is known which way is faster */
