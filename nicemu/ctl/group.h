@@ -76,6 +76,7 @@ struct nic_group {
 	uint32_t used[NIC_BOARD_BUFFERS]; /* by buffer: number of the last part in it */
 	uint32_t sends, recvs; /* bit: call with a broadcast under way */
 	bool handed;           /* the receiver copies the one that the next command is about from this process's memory */
+	uint16_t vain, unasked; /* times in a row that the receiver did not want one although it was waited for; broadcasts until it is again */
 	uint32_t wanted;       /* number of the root's broadcast that this process wants so; 0: none */
 	struct nic_pace pace[NIC_PACES]; /* of long broadcasts, by length */
 	struct nic_pace fill;  /* of the buffers of this one's broadcasts, where processes take turns: by stores (1) or as is usual (0) */

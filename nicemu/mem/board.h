@@ -19,8 +19,9 @@
  *
  * Of a group of two, the receiver may say in `wants` that it waits for the root's next broadcast and would rather copy it from
  * the root's memory.  Then the root may put it there as one part that has the address only, and waits until that is taken.  It is a
- * hint: nothing is ordered by it, and a root that sees another number, or nothing, goes the common way.  A receiver that stops
- * looking takes it back, so that roots do not wait for one that computes, but for one that has looked a moment ago.
+ * hint: nothing is ordered by it, and a root that sees another number, or nothing, goes the common way; if that is the number of one
+ * before, the receiver would rather, too, and a root that comes first may give it a moment.  A receiver that stops looking takes it
+ * back, so that roots do not wait for one that computes.
  *
  * With it the receiver may open a claim (mem/claim.h) and say which (`claim`) and where the data are to go (`where`): the root, which
  * has to wait in any case, then copies the second half while the receiver copies the first.

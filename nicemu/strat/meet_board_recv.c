@@ -348,7 +348,7 @@ static struct nic_pace *pace_of(struct nic_group *g, uint32_t len)
 
 /*
  * The root is told which way this process wants it.  It may come the other way all the same.  The claim is this process's only one:
- * it settles it before it does anything else with the buffer.
+ * it settles it before it does anything else with the buffer.  What a root that is ahead is told counts for the next one.
  */
 static void want(struct nic *nic, struct nic_group *g, const struct nic_member *m, uint32_t way, uint64_t bus)
 {
@@ -356,7 +356,7 @@ static void want(struct nic *nic, struct nic_group *g, const struct nic_member *
 
 	if (nic_unlikely(!number)) /* 0 stands for none wanted */
 		way = 0;
-	g->wanted = way == NIC_BOARD_WANTS_DIRECT ? number : 0;
+	g->wanted = way == NIC_BOARD_WANTS_DIRECT && !has_next(m) ? number : 0;
 	if (g->wanted) {
 		nic->groups->claims += nic->groups->claims == UINT32_MAX ? 2 : 1; /* none is 0 */
 		nic_claim_open(&nic->link[m->slot & (NIC_MAX_SLOTS - 1)]->asked->half, nic->groups->claims); /* R1 */
@@ -382,7 +382,7 @@ static nic_noinline bool recv_either(struct nic *nic, struct nic_group *g, uint3
 	bool direct = false, good = false;
 	uint64_t start = 0;
 
-	want(nic, g, m, has_next(m) ? 0 : pace->way, bus); /* a root that is ahead does not wait */
+	want(nic, g, m, pace->way, bus);
 	if (wait_next(m, looks_at(nic, g, place))) {
 		start = nic_pace_clock();
 		direct = is_direct(g, m, m->board->part[m->parts & NIC_BOARD_MASK].buffer);
