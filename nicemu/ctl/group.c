@@ -1,6 +1,6 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Groups of processes: the Group Table, Join_Group, Barrier.  A command starts something here and returns; messages of other
+ * Groups of processes: Join_Group, Barrier, Broadcast, leaving.  A command starts something here and returns; messages of other
  * NICs and passes of this one carry it on, and a doorbell says that it is over.
  *
  * A message names the entry of the Group Table at its destination, and that entry's life, both of which the destination's own
@@ -55,122 +55,6 @@ static void not_busy(struct nic *nic, struct nic_group *g)
 	all->busy[i] = all->busy[--all->nbusy];
 	nic->group_work--;
 	nic->nwork--;
-}
-
-/* ---- the table --------------------------------------------------------------------------------------------------------- */
-
-static struct nic_group *fresh(struct nic *nic, uint32_t name, uint32_t size)
-{
-	struct nic_groups *all = nic->groups;
-	struct nic_group *g = NULL;
-
-	for (uint32_t i = 0; i < all->used && !g; i++)
-		if (!(all->group[i].life & 1))
-			g = &all->group[i];
-	if (!g && all->used < NIC_GROUPS)
-		g = &all->group[all->used++];
-	if (!g || size > NIC_MAX_SLOTS)
-		return NULL;
-	*g = (struct nic_group){ .name = name, .size = size, .life = g->life + 1, .place = NIC_PLACE_ANY,
-		.lead = NIC_PLACE_ANY, .leader = NIC_PLACE_ANY };
-	return g;
-}
-
-static bool has_member(const struct nic_group *g, uint16_t place, uint16_t slot)
-{
-	if (place != NIC_PLACE_ANY)
-		return place >= g->size || g->member[place].known;
-	for (uint32_t i = 0; i < g->size; i++)
-		if (g->member[i].known && g->member[i].slot == slot)
-			return true;
-	return false;
-}
-
-/* That NIC has told of its entry already, or it was read from the card. */
-static bool said_before(const struct nic_group *g, uint32_t name, const struct nic_member *m)
-{
-	if (!(g->life & 1) || g->name != name || !m->life)
-		return false;
-	for (uint32_t i = 0; i < g->size; i++)
-		if (g->member[i].known && g->member[i].slot == m->slot && g->member[i].table == m->table && g->member[i].life == m->life)
-			return true;
-	return false;
-}
-
-static uint32_t free_place(const struct nic_group *g)
-{
-	uint32_t i = 0;
-
-	while (i < g->size && g->member[i].known)
-		i++;
-	return i;
-}
-
-static void acknowledge_members(struct nic *nic, struct nic_group *g)
-{
-	if (!g->mine || g->count < g->size)
-		return;
-	g->ack_end = g->size;
-	nic_group_busy(nic, g);
-}
-
-static bool same_life(uint32_t a, uint32_t b)
-{
-	return !a || !b || a == b;
-}
-
-/* Those that are known are those that the process names. */
-static bool fits_list(const struct nic_group *g, const uint64_t *listed)
-{
-	for (uint32_t i = 0; listed && i < g->size; i++) {
-		const struct nic_member *m = &g->member[i];
-
-		if (m->known && (m->slot != (uint32_t)listed[i] || !same_life(m->epoch, (uint32_t)(listed[i] >> 32))))
-			return false;
-	}
-	return true;
-}
-
-/* It is the one that the group's process has named. */
-static bool is_named(const struct nic_group *g, uint16_t place, const struct nic_member *m)
-{
-	return !g->mine || !g->listed || place >= g->size ||
-	       (g->member[place].slot == m->slot && same_life(g->member[place].epoch, m->epoch));
-}
-
-struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m,
-                                  const uint64_t *listed)
-{
-	struct nic_groups *all = nic->groups;
-	struct nic_group *g = NULL;
-	uint32_t at;
-
-	for (uint32_t i = 0; i < all->used; i++)
-		if (said_before(&all->group[i], name, m))
-			return &all->group[i];
-	for (uint32_t i = 0; i < all->used && !g; i++) {
-		struct nic_group *c = &all->group[i];
-
-		if ((c->life & 1) && c->name == name && c->size == size && !c->broken && !c->leaving && !has_member(c, place, m->slot) &&
-		    is_named(c, place, m) && fits_list(c, listed))
-			g = c;
-	}
-	if (!g)
-		g = fresh(nic, name, size);
-	if (!g)
-		return NULL;
-	at = place == NIC_PLACE_ANY ? free_place(g) : place;
-	if (at >= g->size)
-		return NULL;
-	g->member[at] = *m;
-	g->member[at].known = true;
-	g->count++;
-	if (m->slot == nic->me) {
-		g->mine = true;
-		g->place = (uint16_t)at;
-	}
-	acknowledge_members(nic, g);
-	return g;
 }
 
 /* ---- failure ----------------------------------------------------------------------------------------------------------- */
@@ -270,7 +154,7 @@ static bool tell_life(struct nic *nic, uint32_t slot, uint32_t epoch, enum qnix_
 {
 	const struct nic_link *link = qnix_link(nic, slot);
 
-	return link && same_life(link->epoch, epoch) && tell(nic, slot, code, msg);
+	return link && nic_same_life(link->epoch, epoch) && tell(nic, slot, code, msg);
 }
 
 /* This NIC's own entry, for others. */
@@ -405,16 +289,6 @@ static void name_members(struct nic_group *g, const uint64_t *listed)
 		}
 }
 
-/* Its join has come to nothing, or this process has none: who joins finds nobody there, and another may take the place. */
-static void forget_member(struct nic_group *g, struct nic_member *m)
-{
-	g->acks -= m->acked;
-	g->ack = g->ack_end = 0; /* acknowledged again when there are enough */
-	*m = (struct nic_member){ .slot = m->slot, .epoch = m->epoch };
-	if (--g->count == 0)
-		g->life++;
-}
-
 /* The process does not join after all; the entry stays for what others have said. */
 static void stay_out(struct nic_group *g)
 {
@@ -422,7 +296,7 @@ static void stay_out(struct nic_group *g)
 
 	g->mine = false;
 	g->place = NIC_PLACE_ANY;
-	forget_member(g, &g->member[place]);
+	nic_group_forget(g, &g->member[place]);
 }
 
 static int join(struct nic *nic, const struct qnix_cmd *cmd)
@@ -580,7 +454,7 @@ static void leave_group(struct nic *nic, uint32_t node, const struct qnix_group_
 		if (place == g->size || m->table != msg->table || m->life != msg->life)
 			continue;
 		if (!g->mine || (!g->ready && !msg->place)) {
-			forget_member(g, m);
+			nic_group_forget(g, m);
 			return;
 		}
 		m->left = g->deserted = true;

@@ -115,21 +115,30 @@ static inline uint16_t nic_group_tag(uint32_t table, uint16_t life)
 	return (uint16_t)(QNIX_GROUP_TAG | (life >> 1 & 0x3F) << 8 | (table & (NIC_GROUPS - 1)));
 }
 
-/* group.c */
+/* Epochs of a slot; 0: any. */
+static inline bool nic_same_life(uint32_t a, uint32_t b)
+{
+	return !a || !b || a == b;
+}
+
+/* group_table.c */
 int nic_groups_create(struct nic *nic);
 void nic_groups_destroy(struct nic *nic);
-void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_group_msg *msg);
-void nic_group_lost(struct nic *nic, uint32_t slot);
-/* The group that a command means, of which this process is a member; NULL: none. */
-struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd);
-uint32_t nic_group_place(const struct nic_group *g, uint32_t slot); /* g->size: not a member */
-uint32_t nic_group_index(const struct nic *nic, const struct nic_group *g);
 /*
  * The entry where that group has, or will have, this member; NULL: the table is full.  `listed`: of the process's own join, the
  * members that it names, by place, each a slot and above it the epoch; NULL: none.
  */
 struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m,
                                   const uint64_t *listed);
+void nic_group_forget(struct nic_group *g, struct nic_member *m);
+
+/* group.c */
+void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_group_msg *msg);
+void nic_group_lost(struct nic *nic, uint32_t slot);
+/* The group that a command means, of which this process is a member; NULL: none. */
+struct nic_group *nic_group_of(struct nic *nic, const struct qnix_cmd *cmd);
+uint32_t nic_group_place(const struct nic_group *g, uint32_t slot); /* g->size: not a member */
+uint32_t nic_group_index(const struct nic *nic, const struct nic_group *g);
 void nic_group_leave_entry(struct nic *nic, struct nic_group *g); /* it has left, if nothing holds it any more */
 bool nic_group_takes(const struct nic *nic, uint16_t tag);        /* does the group of that tag take messages? */
 void nic_group_busy(struct nic *nic, struct nic_group *g); /* passes come to it until it has nothing to do */
