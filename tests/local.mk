@@ -60,6 +60,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \
+	tests/unit/nicemu/pace \
 	tests/unit/nicemu/permission \
 	tests/unit/nicemu/qnix_driver \
 	tests/unit/nicemu/qnix_groups \
