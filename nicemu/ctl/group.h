@@ -76,7 +76,7 @@ struct nic_group {
 	uint32_t used[NIC_BOARD_BUFFERS]; /* by buffer: number of the last part in it */
 	uint32_t sends, recvs; /* bit: call with a broadcast under way */
 	bool handed;           /* the receiver copies the one that the next command is about from this process's memory */
-	uint16_t vain, unasked; /* times in a row that the receiver did not want one although it was waited for; broadcasts until it is again */
+	uint16_t vain, unasked; /* times in a row that the receiver was waited for, and did not want one; broadcasts before it is waited for again */
 	uint32_t wanted;       /* number of the root's broadcast that this process wants so; 0: none */
 	struct nic_pace pace[NIC_PACES]; /* of long broadcasts, by length */
 	struct nic_pace fill;  /* of the buffers of this one's broadcasts, where processes take turns: by stores (1) or as is usual (0) */
@@ -130,7 +130,7 @@ void nic_groups_destroy(struct nic *nic);
  */
 struct nic_group *nic_group_enter(struct nic *nic, uint32_t name, uint32_t size, uint16_t place, const struct nic_member *m,
                                   const uint64_t *listed);
-void nic_group_forget(struct nic_group *g, struct nic_member *m);
+void nic_group_forget(struct nic_group *g, struct nic_member *m); /* its place is free again; the entry, too, if it was the last */
 
 /* group.c */
 void nic_group_in(struct nic *nic, uint32_t node, enum qnix_system code, const struct qnix_group_msg *msg);

@@ -13,7 +13,7 @@ enum {
 	SOME_MAX = 64 << 10,
 	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
 	WANTS_LOOKS = 2 * NIC_BOARD_LOOKS,   /* for one that wants one: some times as long as a word takes there and back */
-	VAIN_MAX = 6,        /* as often is the time doubled until it is given again */
+	VAIN_MAX = 6,        /* times in vain, each of which doubles how many are not waited for */
 	AHEAD = 2048,        /* bytes of a part that its root gets hold of ahead, at most */
 	FILL_MIN = 4096,     /* bytes of a broadcast whose buffers may be filled in two ways */
 	TIMED = 4,           /* one of so many of these is, when it is known which way is faster */
@@ -288,24 +288,25 @@ static bool sent_now(struct nic *nic, struct nic_group *g, uint32_t len)
  * A receiver that wanted one before is given some time to want the next, too; it may have to take what is on the board first.  When that
  * was in vain again and again, only every second, fourth, ... one is waited for.
  */
-static uint32_t wait_wanted(struct nic_group *g, const struct nic_member *m, uint32_t next)
+static bool wait_wanted(struct nic_group *g, const struct nic_member *m, uint32_t next)
 {
-	uint32_t left = has_read(g, m) == g->put ? WANTS_LOOKS : DIRECT_LOOKS, wants;
+	uint32_t left, wants;
 
 	if (g->unasked) {
 		g->unasked--;
-		return 0;
+		return false;
 	}
+	left = has_read(g, m) == g->put ? WANTS_LOOKS : DIRECT_LOOKS;
 	do
 		wants = nic_load_acquire(&m->board->wants); /* G4: is_here looks behind this */
 	while ((wants & NIC_BOARD_WANTS_DIRECT) && wants != next && --left);
 	if (wants == next) {
 		g->vain = 0;
-		return wants;
+		return true;
 	}
 	g->unasked = (uint16_t)((1u << g->vain) - 1);
 	g->vain += g->vain < VAIN_MAX;
-	return wants;
+	return false;
 }
 
 /* Does the receiver wait for the next one, to copy it itself? */
@@ -317,9 +318,9 @@ static bool is_wanted(const struct nic *nic, struct nic_group *g)
 	if (g->size != 2 || nic_board_looks(nic) == 1 || !has_places(g, 1))
 		return false;
 	wants = nic_load_acquire(&m->board->wants); /* G4: is_here looks behind this */
-	if (wants != next && (wants & NIC_BOARD_WANTS_DIRECT))
-		wants = wait_wanted(g, m, next);
-	return wants == next && nic_board_is_here(m);
+	if (wants != next && (!(wants & NIC_BOARD_WANTS_DIRECT) || !wait_wanted(g, m, next)))
+		return false;
+	return nic_board_is_here(m);
 }
 
 /* Where the second half begins: on a page of the receiver's, so that two copies never meet in one; `len`: there is none. */
