@@ -68,6 +68,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
+	tests/unit/nicemu/sleep \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \
 	tests/unit/vipl/by_value \
@@ -97,6 +98,7 @@ PLAIN_TESTS = \
 	tests/stress/shared \
 	tests/stress/sleep \
 	tests/fuzz/link \
+	tests/fuzz/tables \
 	tests/fuzz/text
 
 check_PROGRAMS += $(PLAIN_TESTS)
@@ -128,7 +130,8 @@ EXTRA_DIST += \
 	tests/unit/nicemu/shared.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
-	tests/fuzz/fuzz.h
+	tests/fuzz/fuzz.h \
+	tests/fuzz/hostile.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
 TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \

@@ -20,8 +20,11 @@ enum { KIN_STEPS = 16, KIN_SECONDS = 60 };
 /* [i]: 0 until somebody says otherwise. */
 static _Atomic int *kin_step;
 
+static pid_t kin_family; /* the test's, also in its children */
+
 static inline void kin_start(void)
 {
+	kin_family = getpid();
 	kin_step = mmap(NULL, KIN_STEPS * sizeof(*kin_step), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (kin_step == MAP_FAILED)
 		exit(1);
@@ -31,6 +34,15 @@ static inline void kin_clear(void)
 {
 	for (int i = 0; i < KIN_STEPS; i++)
 		atomic_store(&kin_step[i], 0);
+}
+
+/* The name of a card that no other process of the machine has, until the next call. */
+static inline const char *kin_device(const char *device)
+{
+	static char name[48];
+
+	snprintf(name, sizeof(name), "%s-%d", device, (int)kin_family);
+	return name;
 }
 
 static inline double kin_now(void)
