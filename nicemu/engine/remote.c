@@ -54,6 +54,7 @@ struct nic_remote {
 	struct nic_slot *slot; /* the slot in the card */
 	uint32_t life;         /* of the daemon */
 	uint32_t polls;
+	uint32_t tail, taken;  /* cmd_tail and done_head: who reads them there, behind the NIC, waits for their line */
 	uint32_t head;         /* cmd_head, when it was looked at last */
 	bool lost;
 	bool fenced;           /* the daemon executes this process's fences (B3) */
@@ -107,7 +108,7 @@ static void take(struct nic *nic, const struct nic_port_done *done)
 static int take_done(struct nic *nic, uint32_t most)
 {
 	struct nic_port *port = nic->remote->port;
-	uint32_t head = nic_load_relaxed(&port->done_head); /* own word */
+	uint32_t head = nic->remote->taken;
 	uint32_t n = nic_load_acquire(&port->done_tail) - head; /* P3 */
 
 	if (!n)
@@ -118,6 +119,7 @@ static int take_done(struct nic *nic, uint32_t most)
 
 		take(nic, &done);
 	}
+	nic->remote->taken = head + n;
 	nic_store_release(&port->done_head, head + n); /* P4 */
 	if (nic_unlikely(nic->slot->nbuffers > 2 * KEEP))
 		nic_buffer_release(nic);
@@ -126,9 +128,7 @@ static int take_done(struct nic *nic, uint32_t most)
 
 bool nic_remote_arrived(const struct nic *nic)
 {
-	const struct nic_port *port = nic->remote->port;
-
-	return nic_load_acquire(&port->done_tail) != nic_load_relaxed(&port->done_head); /* P3; own word */
+	return nic_load_acquire(&nic->remote->port->done_tail) != nic->remote->taken; /* P3 */
 }
 
 /* ---- the end of the NIC ------------------------------------------------------------------------------------------ */
@@ -200,33 +200,29 @@ static bool check_alive(struct nic *nic)
 /* Waits for so many cells; false: the NIC is gone.  The NIC writes its line with every command: it is looked at only when it has to be. */
 static bool room(struct nic *nic, uint32_t cells)
 {
-	struct nic_port *port = nic->remote->port;
-	uint32_t tail = nic_load_relaxed(&port->cmd_tail); /* own word */
+	struct nic_remote *r = nic->remote;
 
-	for (uint32_t n = 0; NIC_PORT_CMDS - (tail - nic->remote->head) < cells; n++) {
-		nic->remote->head = nic_load_acquire(&port->cmd_head); /* P2 */
+	for (uint32_t n = 0; NIC_PORT_CMDS - (r->tail - r->head) < cells; n++) {
+		r->head = nic_load_acquire(&r->port->cmd_head); /* P2 */
 		if (!n)
 			continue;
-		nic_daemon_wake(nic->map, nic->remote->fenced);
+		nic_daemon_wake(nic->map, r->fenced);
 		sched_yield();
 		if (n % YIELDS == 0 && !check_alive(nic))
 			return false;
 	}
-	return !nic->remote->lost;
+	return !r->lost;
 }
 
 static union nic_port_cell *cell(const struct nic *nic, uint32_t i)
 {
-	struct nic_port *port = nic->remote->port;
-
-	return &port->cmd[(nic_load_relaxed(&port->cmd_tail) + i) & (NIC_PORT_CMDS - 1)]; /* own word */
+	return &nic->remote->port->cmd[(nic->remote->tail + i) & (NIC_PORT_CMDS - 1)];
 }
 
 static void publish(struct nic *nic, uint32_t cells)
 {
-	struct nic_port *port = nic->remote->port;
-
-	nic_store_release(&port->cmd_tail, nic_load_relaxed(&port->cmd_tail) + cells); /* P1 */
+	nic->remote->tail += cells;
+	nic_store_release(&nic->remote->port->cmd_tail, nic->remote->tail); /* P1 */
 	nic_daemon_wake(nic->map, nic->remote->fenced);
 }
 
@@ -482,6 +478,8 @@ static bool create(struct nic *nic)
 	}
 	r->slot = nic->slot;
 	r->port = &nic->slot->port;
+	r->tail = nic_load_relaxed(&r->port->cmd_tail);
+	r->taken = nic_load_relaxed(&r->port->done_head);
 	r->arch = *nic->arch;
 	r->arch.pipe = &pipe_none;
 	r->arch.post = nic->arch->post->by_value ? &post_remote : &post_remote_asking;

@@ -44,6 +44,7 @@ struct nic_served {
 	struct nic_port *port;
 	struct nic_card *card;
 	uint32_t slot, epoch, looks;
+	uint32_t head, tail; /* cmd_head and done_tail, which the process looks at: here they are read without waiting for their lines */
 	struct nic_cq cq;
 	uint32_t overflow;  /* of cq, as seen */
 	bool scan;          /* all queues are to be looked at */
@@ -58,16 +59,13 @@ struct nic_served {
 
 static uint32_t room(const struct nic_served *s)
 {
-	/* Own word; P4. */
-	return NIC_PORT_DONES - (nic_load_relaxed(&s->port->done_tail) - nic_load_acquire(&s->port->done_head));
+	return NIC_PORT_DONES - (s->tail - nic_load_acquire(&s->port->done_head)); /* P4 */
 }
 
 static void put(struct nic_served *s, const struct nic_port_done *done)
 {
-	uint32_t tail = nic_load_relaxed(&s->port->done_tail); /* own word */
-
-	s->port->done[tail & (NIC_PORT_DONES - 1)] = *done;
-	nic_store_release(&s->port->done_tail, tail + 1); /* P3 */
+	s->port->done[s->tail++ & (NIC_PORT_DONES - 1)] = *done;
+	nic_store_release(&s->port->done_tail, s->tail); /* P3 */
 	s->told = true;
 }
 
@@ -142,7 +140,7 @@ static void tell(struct nic_served *s)
 
 static const union nic_port_cell *cell(const struct nic_served *s, uint32_t i)
 {
-	return &s->port->cmd[(nic_load_relaxed(&s->port->cmd_head) + i) & (NIC_PORT_CMDS - 1)]; /* own word */
+	return &s->port->cmd[(s->head + i) & (NIC_PORT_CMDS - 1)];
 }
 
 static struct nic_desc *shadow(struct queue *q, uint32_t segs)
@@ -201,13 +199,17 @@ static bool take_group(struct nic_served *s, const struct nic_port_cmd *cmd)
 	return err != NIC_NOT_DONE;
 }
 
+static bool commands_left(const struct nic_served *s)
+{
+	return s->head != nic_load_acquire(&s->port->cmd_tail); /* P1 */
+}
+
 /* Commands taken; those behind one that cannot be taken now stay. */
 static int take_commands(struct nic_served *s)
 {
-	struct nic_port *port = s->port;
 	int n = 0;
 
-	while (n < CMDS && nic_load_relaxed(&port->cmd_head) != nic_load_acquire(&port->cmd_tail)) { /* own word; P1 */
+	while (n < CMDS && commands_left(s)) {
 		struct nic_port_cmd cmd = cell(s, 0)->cmd;
 		uint32_t segs = cmd.segs <= NIC_DESC_SEGS_MAX ? cmd.segs : NIC_DESC_SEGS_MAX;
 
@@ -215,16 +217,11 @@ static int take_commands(struct nic_served *s)
 			take_desc(s, &cmd, segs);
 		else if (!take_group(s, &cmd))
 			break;
-		nic_store_release(&port->cmd_head, nic_load_relaxed(&port->cmd_head) + 1 +
-		                  (cmd.op == NIC_PORT_GROUP ? 0 : (segs + NIC_PORT_SEGS - 1) / NIC_PORT_SEGS)); /* P2 */
+		s->head += 1 + (cmd.op == NIC_PORT_GROUP ? 0 : (segs + NIC_PORT_SEGS - 1) / NIC_PORT_SEGS);
+		nic_store_release(&s->port->cmd_head, s->head); /* P2 */
 		n++;
 	}
 	return n;
-}
-
-static bool commands_left(const struct nic_served *s)
-{
-	return nic_load_relaxed(&s->port->cmd_head) != nic_load_acquire(&s->port->cmd_tail); /* own word; P1 */
 }
 
 /* ---- what comes: calls ------------------------------------------------------------------------------------------- */
@@ -452,6 +449,8 @@ static struct nic_served *create(struct nic_card *card, uint32_t slot)
 	s->card = card;
 	s->slot = slot;
 	s->port = &nic_card_map(card)->slot[slot].port;
+	s->head = nic_load_relaxed(&s->port->cmd_head);
+	s->tail = nic_load_relaxed(&s->port->done_tail);
 	s->cq.mask = CQ_ENTRIES - 1;
 	s->cq.entry = calloc(CQ_ENTRIES, sizeof(*s->cq.entry));
 	if (s->cq.entry)
