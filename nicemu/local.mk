@@ -8,6 +8,8 @@ nicemu_sources = \
 	nicemu/nic.c \
 	nicemu/nic.h \
 	nicemu/util/atomic.h \
+	nicemu/util/clock.c \
+	nicemu/util/clock.h \
 	nicemu/util/conf.c \
 	nicemu/util/fits.c \
 	nicemu/util/fits.h \

@@ -52,6 +52,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/board_turns \
 	tests/unit/nicemu/buffers \
 	tests/unit/nicemu/card \
+	tests/unit/nicemu/clock \
 	tests/unit/nicemu/commands \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/copy \

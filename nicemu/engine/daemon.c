@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/util/clock.h"
 #include "nicemu/util/log.h"
 
 enum {
@@ -112,14 +113,6 @@ static bool wanted(struct daemon *d)
 	return false;
 }
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void sleep_under_bell(struct daemon *d, long ns)
 {
 	_Atomic uint32_t *asleep = &d->map->hdr.daemon.asleep;
@@ -139,22 +132,22 @@ static void yield(struct daemon *d, uint64_t from)
 	uint64_t at;
 
 	sched_yield();
-	at = now();
-	if (at - from > HOGGED)
+	at = nic_clock();
+	if (nic_clock_since(from, at) > HOGGED)
 		d->hogged = at + HOGGED_FOR;
 }
 
 static void rest(struct daemon *d, enum nic_serving what)
 {
-	uint64_t from = now(), slept;
+	uint64_t from = nic_clock(), slept;
 
 	d->since = d->idle++ ? d->since : from;
-	if ((d->idle <= YIELDS || from - d->since < AWAKE) && from >= d->hogged) {
+	if ((d->idle <= YIELDS || nic_clock_since(d->since, from) < AWAKE) && from >= d->hogged) {
 		yield(d, from);
 		return;
 	}
 	sleep_under_bell(d, what == NIC_SERVE_WAITS ? SLEEP_WAITS : SLEEP_IDLE);
-	slept = now() - from;
+	slept = nic_clock_since(from, nic_clock());
 	for (uint32_t i = 0; i < used(d); i++)
 		if (d->slot[i])
 			nic_serve_slept(d->slot[i], slept);
@@ -249,6 +242,7 @@ int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg)
 	}
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	want_short_slices();
+	nic_clock_open();
 	nic_param_set("rdma", "alone", "daemon"); /* both ends are here: nobody else's core would help */
 	d->map = nic_card_map(d->card);
 	if (begin(d)) {

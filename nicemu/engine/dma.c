@@ -7,9 +7,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/util/clock.h"
 
 enum {
 	/* ns for 8 KB: from here on system calls cost more than other NICs do, and from here on so does what they copy */
@@ -35,14 +35,6 @@ enum {
 	SEND_SLOW = 160 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
 };
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /*
  * Nanoseconds that so many bytes take, of what the peer has in the card at the address that it has it: the least of some tries, in which the
  * data are near and nobody else ran; what remains is the kernel's.  Not more of them than are needed to know that it is no more than `enough`.
@@ -58,11 +50,11 @@ static uint64_t pull_time(const struct nic *nic, const struct nic_link *link, si
 	uint64_t best = UINT64_MAX;
 
 	for (int i = nic->nactive ? TRIES : TRIES_COLD; i && best > enough; i--) {
-		uint64_t start = now(), ns;
+		uint64_t start = nic_clock_kernel(), ns;
 
 		if (process_vm_readv(link->pid, &local, 1, &remote, 1, 0) != (ssize_t)len)
 			return 0;
-		ns = now() - start;
+		ns = nic_clock_kernel() - start;
 		best = ns < best ? ns : best;
 	}
 	return best;
@@ -141,12 +133,12 @@ bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len)
 
 uint64_t nic_dma_start(void)
 {
-	return nic_pace_clock();
+	return nic_ticks();
 }
 
 void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way way, uint64_t began)
 {
-	uint64_t ticks = nic_pace_clock() - began;
+	uint64_t ticks = nic_ticks() - began;
 
 	if (nic_link_races(link, write, len)) {
 		nic_pace_took(&link->pace[class_of(len, NIC_RACES)], way == NIC_STREAM, ticks);
@@ -194,10 +186,10 @@ bool nic_dma_settle(struct nic *nic, const struct nic_link *link, struct nic_cla
 		sched_yield();
 		if (n % LOOK != 0)
 			continue;
-		until = until ? until : now() + 10000000000u;
+		until = until ? until : nic_clock_kernel() + 10000000000u;
 		if (!nic_driver_alive(nic, link->peer, link->epoch))
 			break;
-		if (now() > until)
+		if (nic_clock_kernel() > until)
 			return false;
 	}
 	return true;

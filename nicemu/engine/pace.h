@@ -5,7 +5,7 @@
  * What each costs is the least that it has cost lately, so a time in which somebody else ran does not count; where a way becomes
  * slower, that shows within some ten times.
  *
- * Ticks are those of the processor's clock, and mean nothing by themselves.  Where there is none, both cost the same.
+ * Ticks are those of the processor's counter (util/clock.h).  Where there is none, both cost the same.
  */
 #ifndef NIC_ENGINE_PACE_H
 #define NIC_ENGINE_PACE_H
@@ -27,20 +27,6 @@ struct nic_pace {
 	uint8_t way;      /* 0 or 1: to go next */
 	bool trial;
 };
-
-static inline uint64_t nic_pace_clock(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	uint64_t ticks;
-
-	__asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(ticks));
-	return ticks;
-#else
-	return 0;
-#endif
-}
 
 static inline bool nic_pace_better(const struct nic_pace *p)
 {

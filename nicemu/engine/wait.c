@@ -46,6 +46,7 @@
 #include "nicemu/ctl/group.h"
 #include "nicemu/engine/cores.h"
 #include "nicemu/engine/remote.h"
+#include "nicemu/util/clock.h"
 
 enum mode { MODE_AUTO, MODE_SPIN, MODE_YIELD, MODE_SLEEP };
 
@@ -76,14 +77,6 @@ enum {
 	BASE_EVERY = 16,        /* questions between two looks at the count of involuntary switches */
 	POLL_NS = 256,          /* a sleep counts as so many passes towards the next look after a peer */
 };
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- the barrier ------------------------------------------------------------------------------------------------- */
 
@@ -134,10 +127,10 @@ static uint8_t mode_of(const char *word)
 /* By what a look at the clock takes, at best. */
 static uint16_t guess_empty(void)
 {
-	uint64_t least = UINT64_MAX, last = now();
+	uint64_t least = UINT64_MAX, last = nic_clock_kernel();
 
 	for (int i = 0; i < 64; i++) {
-		uint64_t at = now();
+		uint64_t at = nic_clock_kernel();
 
 		least = at - last < least ? at - last : least;
 		last = at;
@@ -150,6 +143,7 @@ void nic_wait_open(struct nic *nic)
 	struct nic_waiting *w = &nic->waiting;
 	double quota = nic_cores_quota();
 
+	nic_clock_open();
 	w->mode = mode_of(nic_param_str("wait"));
 	if (w->mode == MODE_AUTO && nic->engine->elsewhere)
 		w->mode = MODE_SLEEP; /* the NIC needs a core, too */
@@ -312,7 +306,7 @@ static uint32_t switches(void)
  */
 static uint64_t next_belief(const struct nic_waiting *w, uint64_t at)
 {
-	if (!w->belief || at - w->stalled_until > w->belief + STALL_WINDOW)
+	if (!w->belief || nic_clock_since(w->stalled_until, at) > w->belief + STALL_WINDOW)
 		return BELIEF_FIRST;
 	return 2 * w->belief < BELIEF_MOST ? 2 * w->belief : BELIEF_MOST;
 }
@@ -322,13 +316,13 @@ static void stalled(struct nic *nic, uint64_t at, uint64_t gap)
 {
 	struct nic_waiting *w = &nic->waiting;
 
-	if (at - w->stall_began > STALL_WINDOW) {
+	if (nic_clock_since(w->stall_began, at) > STALL_WINDOW) {
 		w->stall_began = at - gap;
 		w->stalled = w->stalls = 0;
 	}
 	w->stalls++;
 	w->stalled += gap;
-	if (w->stalls < STALLS || w->stalled < (at - w->stall_began) / 8)
+	if (w->stalls < STALLS || w->stalled < nic_clock_since(w->stall_began, at) / 8)
 		return;
 	w->belief = next_belief(w, at);
 	w->stalled_until = at + w->belief;
@@ -339,7 +333,7 @@ static void stalled(struct nic *nic, uint64_t at, uint64_t gap)
 /* A long gap alone may be the program's doing, or the hypervisor's; the count of switches tells it from another process's. */
 static void watch_stalls(struct nic *nic, struct nic_wait *wait, uint64_t at)
 {
-	uint64_t gap = at - wait->last;
+	uint64_t gap = nic_clock_since(wait->last, at);
 	uint32_t before = wait->switches;
 	bool known = wait->looks > 0;
 
@@ -365,7 +359,7 @@ static bool crowded(struct nic *nic, uint64_t at)
 
 bool nic_wait_crowded(struct nic *nic)
 {
-	return crowded(nic, now());
+	return crowded(nic, nic_clock());
 }
 
 /* ---- sleeping ---------------------------------------------------------------------------------------------------- */
@@ -442,10 +436,10 @@ static void fall_asleep(struct nic *nic, uint64_t ns)
 {
 	struct timespec t = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 	_Atomic uint32_t *bell = bell_of(nic, nic->me);
-	uint64_t from = now();
+	uint64_t from = nic_clock();
 
 	syscall(SYS_futex, bell, FUTEX_WAIT, 1, &t, NULL, 0); /* a signal may end it, too: an early look does no harm */
-	atomic_fetch_add_explicit(&nic->waiting.slept, now() - from, memory_order_relaxed); /* a number, no more */
+	atomic_fetch_add_explicit(&nic->waiting.slept, nic_clock_since(from, nic_clock()), memory_order_relaxed); /* a number, no more */
 	if (atomic_exchange(bell, 0) && nic_load_relaxed(&nic->waiting.sleepers) > 1) /* counted before they look at the bell */
 		futex_wake(bell);
 	atomic_fetch_sub_explicit(&nic->waiting.sleepers, 1, memory_order_release); /* pairs with nic_wait_close */
@@ -460,12 +454,12 @@ void nic_wait_rest(struct nic_wait *wait)
 	switch (rest) {
 	case NIC_REST_SLEEP:
 		fall_asleep(wait->nic, wait->sleep);
-		wait->last = now();
+		wait->last = nic_clock();
 		break;
 	case NIC_REST_YIELD:
 		sched_yield();
-		at = now();
-		wait->yields += at - wait->last > HOGGED ? YIELDS : 1;
+		at = nic_clock();
+		wait->yields += nic_clock_since(wait->last, at) > HOGGED ? YIELDS : 1;
 		wait->last = at;
 		break;
 	default:
@@ -478,7 +472,7 @@ void nic_wait_rest(struct nic_wait *wait)
 /* Mean time between the end of a rest and the next question, over the last eight or so: what the program does in between. */
 static void follow_gap(struct nic_wait *wait, uint64_t at)
 {
-	uint64_t gap = at - wait->last;
+	uint64_t gap = nic_clock_since(wait->last, at);
 
 	wait->gap = (uint16_t)((wait->gap * 7ull + (gap < GAP_MOST ? gap : GAP_MOST)) / 8);
 	wait->sum = (uint16_t)(wait->sum + (gap < TIGHT ? gap : TIGHT)); /* of a burst */
@@ -490,7 +484,7 @@ void nic_wait_look(struct nic_wait *wait)
 
 	if (!wait->last)
 		return;
-	at = now();
+	at = nic_clock();
 	follow_gap(wait, at);
 	wait->last = at; /* the caller may not ask this time */
 	wait->looking = true;
@@ -502,7 +496,7 @@ void nic_wait_look(struct nic_wait *wait)
  */
 static uint64_t sleep_length(const struct nic_wait *wait, uint64_t at, uint64_t longest)
 {
-	uint64_t ns = (at - wait->began) / 4;
+	uint64_t ns = nic_clock_since(wait->began, at) / 4;
 
 	ns = ns < SLEEP_LEAST ? SLEEP_LEAST : ns;
 	return ns < longest ? ns : longest;
@@ -542,7 +536,7 @@ static void drowse(struct nic *nic, struct nic_wait *wait, uint64_t at, uint64_t
 
 uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 {
-	uint64_t at = now();
+	uint64_t at = nic_clock();
 	bool fresh = !wait->began;
 	uint8_t burst = wait->burst;
 
@@ -576,11 +570,11 @@ uint32_t nic_wait_plan(struct nic *nic, struct nic_wait *wait, uint64_t longest)
 	nic->waiting.cpu = (uint32_t)sched_getcpu() + 1;
 	if (nic_group_linger(nic, nic->waiting.cpu, LINGER)) {
 		nic_count(nic, lingers, 1);
-		wait->last = now(); /* it was no gap */
+		wait->last = nic_clock(); /* it was no gap */
 		return 1;
 	}
 	wait->rest = NIC_REST_YIELD;
-	if (longest && nic->waiting.mode != MODE_YIELD && wait->yields >= YIELDS && at - wait->began >= SLEEP_SOONEST)
+	if (longest && nic->waiting.mode != MODE_YIELD && wait->yields >= YIELDS && nic_clock_since(wait->began, at) >= SLEEP_SOONEST)
 		drowse(nic, wait, at, longest, burst);
 	nic_count(nic, yields, wait->rest == NIC_REST_YIELD);
 	return 1;

@@ -10,6 +10,7 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
+#include "nicemu/util/clock.h"
 
 enum {
 	TELL = 4, /* parts that are acknowledged together */
@@ -384,12 +385,12 @@ static nic_noinline bool recv_either(struct nic *nic, struct nic_group *g, uint3
 
 	want(nic, g, m, pace->way, bus);
 	if (wait_next(m, looks_at(nic, g, place))) {
-		start = nic_pace_clock();
+		start = nic_ticks();
 		direct = is_direct(g, m, m->board->part[m->parts & NIC_BOARD_MASK].buffer);
 		good = (direct ? take_direct : take_parts)(nic, g, place, bus, len);
 	}
 	if (good)
-		nic_pace_took(pace, direct, nic_pace_clock() - start);
+		nic_pace_took(pace, direct, nic_ticks() - start);
 	else
 		want_no_more(nic, g, m);
 	return good;

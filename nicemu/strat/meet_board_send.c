@@ -5,6 +5,7 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
+#include "nicemu/util/clock.h"
 
 enum {
 	FEW = 4,               /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
@@ -396,10 +397,10 @@ static nic_noinline bool put_parts_crowded(struct nic *nic, struct nic_group *g,
 	g->stores = way;
 	if (g->fill.period && !g->fill.trial && g->bcasts % TIMED) /* the clock is not for nothing */
 		return put_parts(nic, g, bus, len);
-	start = nic_pace_clock();
+	start = nic_ticks();
 	if (!put_parts(nic, g, bus, len))
 		return false;
-	nic_pace_took(&g->fill, way, (nic_pace_clock() - start) * FILL_MIN / len);
+	nic_pace_took(&g->fill, way, (nic_ticks() - start) * FILL_MIN / len);
 	return true;
 }
 
