@@ -51,7 +51,7 @@ static int component_register(void)
 	size_variable("bcast_max", "MPI_Bcast of more bytes is left to the next component", 128 * 1024, &coll_qnix.bcast_max);
 	size_variable("ibcast_max", "MPI_Ibcast of more bytes is left to the next component", (size_t)1 << 30, &coll_qnix.ibcast_max);
 	size_variable("allreduce_max", "MPI_Allreduce of more bytes, those of all ranks together, is left to the next component",
-	              4 << 20, &coll_qnix.allreduce_max);
+	              256 * 1024, &coll_qnix.allreduce_max);
 	return OMPI_SUCCESS;
 }
 

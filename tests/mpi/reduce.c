@@ -8,7 +8,7 @@
  */
 #include "check.h"
 
-enum { MOST = 300000, GUARD = 4, COMMS = 40, NIC_MOST = 4 << 20 /* bytes of all ranks: coll_qnix_allreduce_max */ };
+enum { MOST = 300000, GUARD = 4, COMMS = 40, NIC_MOST = 256 << 10 /* bytes of all ranks: coll_qnix_allreduce_max */ };
 
 static bool nic;
 static double out[MOST], in[MOST + GUARD], first[MOST];
