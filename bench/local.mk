@@ -22,7 +22,8 @@ EXTRA_DIST += \
 	bench/report.py \
 	bench/run \
 	bench/runner.py \
-	bench/turns
+	bench/turns \
+	bench/two.h
 
 if HAVE_OMPI
 
