@@ -125,11 +125,13 @@ static bool half_in_doubt(struct nic_link *link)
 	return true;
 }
 
-/* Does a transfer of so many bytes, not none, go in packets, if the peer is there? */
+/* Does a transfer of so many bytes, not none, go in packets, if the peer is there?  A single short one only where that is the faster way. */
 static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op, uint32_t total)
 {
-	bool row = in_a_row(nic, link);
+	bool row = in_a_row(nic, link), write = op == NIC_CTL_RDMA_WRITE;
 
+	if (!row && nic_link_brief_races(link, write, total) && !nic_dma_brief(link, write, total))
+		return false;
 	if (op == NIC_CTL_RDMA_READ)
 		return total <= link->get_max ? !in_doubt(&link->get) : total <= stream_limit(link, row);
 	return total <= (row ? link->put_busy : link->put_max) && !in_doubt(&link->put);
@@ -141,10 +143,13 @@ static inline bool is_single(const struct nic *nic, const struct nic_link *link)
 	return !in_a_row(nic, link) && !nic_link_any(link);
 }
 
-/* Is a single transfer of so many bytes one whose ways are timed? */
-static inline bool is_raced(const struct nic_link *link, uint32_t op, uint32_t total)
+/* Is a single transfer of so many bytes one that is timed? */
+static inline bool is_raced(struct nic_link *link, uint32_t op, uint32_t total)
 {
-	return nic_link_half_races(link, total) || nic_link_races(link, op == NIC_CTL_RDMA_WRITE, total);
+	bool write = op == NIC_CTL_RDMA_WRITE;
+
+	return nic_link_half_races(link, total) || nic_link_races(link, write, total) ||
+	       (nic_link_brief_races(link, write, total) && nic_dma_brief_due(link, write, total));
 }
 
 /* Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before. */
@@ -359,7 +364,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 		return NIC_NOT_DONE;
 	local.iov_base = nic->arch->xlate->map(nic, ctx->ptag, &seg, 0, r->length);
 	local.iov_len = r->length;
-	if (nic_link_half_races(link, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length))
+	if (is_raced(link, r->op, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length))
 		began = nic_dma_start();
 	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
 		return NIC_NOT_DONE;

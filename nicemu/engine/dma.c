@@ -12,7 +12,8 @@
 #include "nicemu/util/clock.h"
 
 enum {
-	/* ns for 8 KB: from here on system calls cost more than other NICs do, and from here on so does what they copy */
+	/* ns for 8 KB: up to here a system call is as fast as can be; from here on it costs more than other NICs do, and from here on so does what it copies */
+	FAST = 700,
 	FAIR = 1500,
 	SLOW = 2600,
 	HALF_MIN = 40 << 10, /* bytes that are worth a half of the other NIC's, where system calls are fast, */
@@ -24,13 +25,15 @@ enum {
 	 */
 	STREAM_LATER = 256 << 20,
 	/*
-	 * However fast a system call copies, fewer bytes than these take longer so than by way of the other NIC: of a read, a write, and
-	 * of many in a row, where both ends are at work.
+	 * Fewer bytes than these may take longer by a system call than by way of the other NIC: of a read and a write, which are timed, and of
+	 * many in a row, where both ends are at work.
 	 */
 	GET_BRIEF = 512,
 	PUT_BRIEF = 1024,
+	BEHIND = 40, /* ns that a descriptor takes when its transfer is over, and a command does not */
 	GET_ROW = 4096,
 	PUT_ROW = 8192,
+	PUT_ROW_FAST = 4096,
 	GET_FAIR = 32 << 10, /* of a read, where system calls are slow but copies are not */
 	SEND_SLOW = 160 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
 };
@@ -84,7 +87,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->half_min = HALF_MIN;
 	link->half_row = HALF_ROW;
 	link->put_max = PUT_BRIEF;
-	link->put_busy = PUT_ROW;
+	link->put_busy = pull > FAST ? PUT_ROW : PUT_ROW_FAST;
 	link->stream_busy = link->stream_mutual = GET_ROW;
 	if (pull > FAIR) {
 		link->half_min = half_min(pull_time(nic, link, 1, 0), pull);
@@ -103,6 +106,8 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere, */
 		link->stream_later = STREAM_LATER;
 		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* and of longer transfers a half is worth it */
+		link->brief_race_max[0] = GET_BRIEF;
+		link->brief_race_max[1] = PUT_BRIEF;
 		return;
 	}
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
@@ -131,9 +136,31 @@ bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len)
 	return link->half_pace[write][class_of(len, NIC_HALF_RACES)].way;
 }
 
+static uint32_t brief_class_of(uint32_t len)
+{
+	return len > NIC_BRIEF_RACE;
+}
+
+bool nic_dma_brief(const struct nic_link *link, bool write, uint32_t len)
+{
+	return link->brief_pace[write][brief_class_of(len)].way;
+}
+
+bool nic_dma_brief_due(struct nic_link *link, bool write, uint32_t len)
+{
+	const struct nic_pace *p = &link->brief_pace[write][brief_class_of(len)];
+
+	return p->trial || !p->period || ++link->briefs % NIC_BRIEF_EVERY == 0;
+}
+
 uint64_t nic_dma_start(void)
 {
 	return nic_ticks();
+}
+
+static uint64_t ticks_behind(void)
+{
+	return nic_clock_scale ? ((uint64_t)BEHIND << 32) / nic_clock_scale : 0;
 }
 
 void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way way, uint64_t began)
@@ -144,6 +171,8 @@ void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way 
 		nic_pace_took(&link->pace[class_of(len, NIC_RACES)], way == NIC_STREAM, ticks);
 		link->stream_later -= len < link->stream_later ? len : link->stream_later;
 	}
+	if (nic_link_brief_races(link, write, len))
+		nic_pace_took(&link->brief_pace[write][brief_class_of(len)], way == NIC_STREAM, ticks + (way == NIC_STREAM ? ticks_behind() : 0));
 	if (way != NIC_STREAM && nic_link_half_races(link, len))
 		nic_pace_took(&link->half_pace[write][class_of(len, NIC_HALF_RACES)], way == NIC_HALVES, ticks);
 }

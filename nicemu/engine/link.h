@@ -62,6 +62,10 @@ enum {
 	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
 	NIC_RACES = 6,          /* streams or not */
 	NIC_HALF_RACES = 4,     /* halves or not */
+	NIC_BRIEF_ABOVE = 32,   /* bytes: fewer than a short transfer that is timed has, or as many, are with the other NIC, whom two lines tell; */
+	NIC_BRIEF_RACE = 256,   /* the longest one of the first class; of the second one all others */
+	NIC_BRIEF_RACES = 2,
+	NIC_BRIEF_EVERY = 16,   /* of these one is timed, when it is no trial */
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
@@ -126,6 +130,8 @@ struct nic_link {
 	uint32_t stream_later;            /* bytes of timed reads that go as their length says before streams are tried, too */
 	struct nic_pace half_pace[2][NIC_HALF_RACES]; /* reads and writes one at a time, of up to half_race_max bytes: by halves (1) or alone (0) */
 	uint32_t half_race_max;
+	struct nic_pace brief_pace[2][NIC_BRIEF_RACES]; /* reads and writes one at a time, of up to brief_race_max bytes: with the other NIC (1) or alone (0) */
+	uint32_t brief_race_max[2], briefs; /* briefs: counts them */
 	bool raced;                       /* the transfer that begins now is one of either */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
@@ -133,7 +139,7 @@ struct nic_link {
 };
 _Static_assert(offsetof(struct nic_link, tx_head) == 64, "what every message touches is one line");
 
-/* Of a single transfer of so many bytes, are two ways timed: a stream or not, of a read; halves or alone? */
+/* Of a single transfer of so many bytes, are two ways timed: a stream or not, of a read; halves or alone; packets or alone? */
 static inline bool nic_link_races(const struct nic_link *link, bool write, uint32_t len)
 {
 	return len > NIC_RACE_ABOVE && len <= link->race_max && !write;
@@ -142,6 +148,11 @@ static inline bool nic_link_races(const struct nic_link *link, bool write, uint3
 static inline bool nic_link_half_races(const struct nic_link *link, uint32_t len)
 {
 	return len > NIC_RACE_ABOVE && len <= link->half_race_max;
+}
+
+static inline bool nic_link_brief_races(const struct nic_link *link, bool write, uint32_t len)
+{
+	return len > NIC_BRIEF_ABOVE && len <= link->brief_race_max[write];
 }
 
 /* wait.c: the peer sleeps; wakes it. */

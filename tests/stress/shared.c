@@ -75,6 +75,7 @@ static long batch(struct way *w, uint32_t round)
 		link->impatient = next(random) & 1;
 		link->race_max = next(random) & 1 ? UINT32_MAX : 0;
 		link->half_race_max = next(random) & 1 ? UINT32_MAX : 0;
+		link->brief_race_max[0] = link->brief_race_max[1] = next(random) & 1 ? UINT32_MAX : 0;
 		start(w, i, op, len[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {

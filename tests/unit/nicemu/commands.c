@@ -175,6 +175,39 @@ static void timed_halves(void)
 	pair_close(&p);
 }
 
+/* So are short ones, alone and in packets, but not the shortest; once it is known which way is faster, one of some. */
+static void timed_briefs(void)
+{
+	static const uint32_t op[] = { NIC_CTL_RDMA_READ, NIC_CTL_RDMA_WRITE };
+
+	BEGIN(0, UINT32_MAX);
+	ab()->get_max = ab()->put_max = 512;
+	ab()->brief_race_max[0] = ab()->brief_race_max[1] = 512;
+	pair_poll(&p);
+	for (unsigned write = 0; write < 2; write++) {
+		struct nic_pace *pace = ab()->brief_pace[write];
+		unsigned timed = 0;
+
+		for (unsigned i = 0; i < 2 * NIC_PACE_FIRST_TRY; i++)
+			CHECK_EQ(went_alone(op[write], 33, i), i < NIC_PACE_FIRST_TRY);
+		CHECK(pace[0].cost[0] && pace[0].cost[1]);
+		CHECK(!went_alone(op[write], 32, 1)); /* too short */
+		CHECK(went_alone(op[write], 513, 2)); /* too long */
+		CHECK(!pace[1].cost[0]);
+		for (uint8_t way = 0; way < 2; way++) {
+			pace[1] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = NIC_PACE_MOST };
+			CHECK_EQ(went_alone(op[write], 257, way), !way);
+		}
+		for (unsigned i = 0; i < 2 * NIC_BRIEF_EVERY; i++) {
+			pace[1] = (struct nic_pace){ .cost = { 1, 1u << 29 }, .period = NIC_PACE_MOST };
+			CHECK(went_alone(op[write], 257, i));
+			timed += pace[1].gone;
+		}
+		CHECK_EQ(timed, 2);
+	}
+	pair_close(&p);
+}
+
 /* One of many goes in packets where a single one does not: others are under way, or the host has not looked since the one before. */
 static void many_in_a_row(void)
 {
@@ -256,6 +289,7 @@ int main(void)
 	CASE(commands_refused);
 	CASE(commands_only_alone);
 	CASE(timed_halves);
+	CASE(timed_briefs);
 	CASE(many_in_a_row);
 	CASE(halves_in_a_row);
 	return check_done();

@@ -465,6 +465,7 @@ static void killed_with(uint32_t len)
 		p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 0;
 		p.a.nic->active[0]->half_min = 8192;
 		p.a.nic->active[0]->get_max = 512;
+		p.a.nic->active[0]->brief_race_max[0] = 0;
 		d = fill(&p.a, 0, NIC_CTL_RDMA_READ, p.a.mem, len);
 		d->nseg = 2;
 		d->seg[1] = d->seg[0];
