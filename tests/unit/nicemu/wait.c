@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/util/clock.h"
 #include "tests/unit/nicemu/kin.h"
 
 #define US UINT64_C(1000)
@@ -287,7 +288,7 @@ static bool believes(struct nic *nic, uint64_t ns)
 	struct nic_wait wait = { 0 };
 
 	while (kin_now() < until) {
-		uint64_t before = (uint64_t)(kin_now() * 1e9);
+		uint64_t before = nic_clock();
 		uint32_t looks = nic_wait_plan(nic, &wait, 10 * MS);
 
 		if (nic->waiting.belief >= ns)
