@@ -8,8 +8,6 @@ nicemu_sources = \
 	nicemu/nic.c \
 	nicemu/nic.h \
 	nicemu/util/atomic.h \
-	nicemu/util/clock.c \
-	nicemu/util/clock.h \
 	nicemu/util/conf.c \
 	nicemu/util/fits.c \
 	nicemu/util/fits.h \
@@ -89,6 +87,8 @@ nicemu_sources = \
 	nicemu/engine/card_pages.c \
 	nicemu/engine/card_parts.h \
 	nicemu/engine/check.c \
+	nicemu/engine/clock.c \
+	nicemu/engine/clock.h \
 	nicemu/engine/cores.c \
 	nicemu/engine/cores.h \
 	nicemu/engine/dma.c \

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "nicemu/ctl/ctl.h"
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 #include "nicemu/util/log.h"
 
 enum {
@@ -142,7 +142,7 @@ static void rest(struct daemon *d, enum nic_serving what)
 	uint64_t from = nic_clock(), slept;
 
 	d->since = d->idle++ ? d->since : from;
-	if ((d->idle <= YIELDS || nic_clock_since(d->since, from) < AWAKE) && from >= d->hogged) {
+	if ((d->idle <= YIELDS || nic_clock_since(d->since, from) < AWAKE) && !nic_clock_before(from, d->hogged, HOGGED_FOR)) {
 		yield(d, from);
 		return;
 	}

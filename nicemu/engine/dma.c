@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "nicemu/ctl/ctl.h"
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 
 enum {
 	/* ns for 8 KB: up to here a system call is as fast as can be; from here on it costs more than other NICs do, and from here on so does what it copies */

@@ -5,7 +5,7 @@
  * What each costs is the least that it has cost lately, so a time in which somebody else ran does not count; where a way becomes
  * slower, that shows within some ten times.
  *
- * Ticks are those of the processor's counter (util/clock.h).  Where there is none, both cost the same.
+ * Ticks are those of the processor's counter (clock.h).  Times are those that are timed: where only some are, all of this takes longer.
  */
 #ifndef NIC_ENGINE_PACE_H
 #define NIC_ENGINE_PACE_H

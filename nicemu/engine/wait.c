@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Waiting: whether this process shares its cores with others, what it does meanwhile, and the doorbell that ends a sleep.
- * With cores.c the only place of the NIC that decides by time; the control program does not know of it, but for the look
- * at the peer's doorbell in nic_link_publish.
+ * The control program does not know of it, but for the look at the peer's doorbell in nic_link_publish.
  *
  * Sleeping without a fence in the sender.  Sender and sleeper each write one word and read the other's:
  *
@@ -46,7 +45,7 @@
 #include "nicemu/ctl/group.h"
 #include "nicemu/engine/cores.h"
 #include "nicemu/engine/remote.h"
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 
 enum mode { MODE_AUTO, MODE_SPIN, MODE_YIELD, MODE_SLEEP };
 
@@ -59,7 +58,7 @@ enum {
 	COUNT_SOON = 1 * MS,    /* or when somebody came or went since */
 	TIGHT = 2 * US,         /* between two looks of a loop that does nothing else, on average */
 	BURST = 8,              /* looks without a rest, before a sleep */
-	EMPTY_CLOCKS = 24,      /* looks at the clock that take about as long as a program needs that does nothing else between two looks */
+	EMPTY_CLOCKS = 24,      /* looks at the kernel's clock that take about as long as a program needs that does nothing else between two looks */
 	GAP_MOST = 8 * US,      /* a longer one counts as this: perhaps somebody else had the core, once */
 	LINGER = 300,           /* looks at a barrier before a yield: about what that takes if somebody else has the core then */
 	YIELDS = 20,            /* before the first sleep, */
@@ -285,7 +284,7 @@ static bool count_is_old(const struct nic *nic, uint64_t at)
 {
 	const struct nic_waiting *w = &nic->waiting;
 
-	if (at >= w->count_next)
+	if (!nic_clock_before(at, w->count_next, COUNT_EVERY))
 		return true;
 	/* Relaxed: late by one look, no more. */
 	return nic_load_relaxed(&nic->map->hdr.population) != w->population && at + COUNT_EVERY >= w->count_next + COUNT_SOON;
@@ -347,7 +346,7 @@ static void watch_stalls(struct nic *nic, struct nic_wait *wait, uint64_t at)
 static bool crowded(struct nic *nic, uint64_t at)
 {
 	struct nic_waiting *w = &nic->waiting;
-	bool kept = at < w->stalled_until;
+	bool kept = nic_clock_before(at, w->stalled_until, w->belief);
 
 	if (w->mode != MODE_AUTO)
 		return w->crowded = w->mode != MODE_SPIN;

@@ -10,7 +10,7 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 
 enum {
 	TELL = 4, /* parts that are acknowledged together */

@@ -5,7 +5,7 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 
 enum {
 	FEW = 4,               /* buffers that broadcasts of up to ... take turns with: they stay in the cache */

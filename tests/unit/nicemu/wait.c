@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "nicemu/ctl/ctl.h"
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 #include "tests/unit/nicemu/kin.h"
 
 #define US UINT64_C(1000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nicemu/util/clock.h"
+#include "nicemu/engine/clock.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@ enum {
 };
 
 uint64_t nic_clock_scale;
+bool nic_clock_counts;
 
 uint64_t nic_clock_kernel(void)
 {
@@ -26,7 +27,7 @@ uint64_t nic_clock_kernel(void)
 bool nic_clock_is_counter(const char *file)
 {
 	char line[32] = "";
-	FILE *f = fopen(file, "r");
+	FILE *f = fopen(file, "re");
 
 	if (!f)
 		return false;
@@ -70,7 +71,7 @@ static void measure(void)
 	struct moment from, to;
 	uint64_t ticks;
 
-	if (!nic_clock_is_counter("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
+	if (!nic_ticks())
 		return;
 	from = moment();
 	do
@@ -79,6 +80,7 @@ static void measure(void)
 	ticks = to.ticks - from.ticks;
 	if ((int64_t)ticks > 0 && (from.width + to.width) < ticks / EXACT && to.ns - from.ns < UINT32_MAX)
 		nic_clock_scale = ((to.ns - from.ns) << 32) / ticks;
+	nic_clock_counts = nic_clock_scale && nic_clock_is_counter("/sys/devices/system/clocksource/clocksource0/current_clocksource");
 }
 
 void nic_clock_open(void)
