@@ -8,9 +8,10 @@
  */
 #include "check.h"
 
-enum { MOST = 300000, GUARD = 4, COMMS = 40, NIC_MOST = 256 << 10 /* bytes of all ranks: coll_qnix_allreduce_max */ };
+enum { MOST = 300000, GUARD = 4, COMMS = 40 };
 
 static bool nic;
+static size_t nic_most = 256 << 10; /* bytes of all ranks: coll_qnix_allreduce_max */
 static double out[MOST], in[MOST + GUARD], first[MOST];
 
 /* Of such different sizes that each order of adding them up comes to other bits. */
@@ -43,7 +44,7 @@ static void reduce(MPI_Comm comm, int n, bool in_place, long round)
 
 	MPI_Comm_rank(comm, &me);
 	MPI_Comm_size(comm, &size);
-	most = nic && comm == MPI_COMM_WORLD && (size_t)n * sizeof *in * (size_t)size <= NIC_MOST ? 0 : 2.0 * size * size;
+	most = nic && comm == MPI_COMM_WORLD && (size_t)n * sizeof *in * (size_t)size <= nic_most ? 0 : 2.0 * size * size;
 	for (int i = 0; i < n; i++)
 		out[i] = number(me, i, round);
 	memcpy(in, out, (size_t)n * sizeof *in);
@@ -100,7 +101,7 @@ static void many_in_a_row(void)
 /* Some have given more than others: an error, but the next reductions are as good as before. */
 static void counts_differ(void)
 {
-	int most = NIC_MOST / (int)sizeof *in / check.size;
+	int most = (int)(nic_most / sizeof *in) / check.size;
 	MPI_Comm comm;
 
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -173,8 +174,12 @@ static void who_does_it(bool others)
 
 int main(int argc, char **argv)
 {
+	const char *max = getenv("OMPI_MCA_coll_qnix_allreduce_max");
+
 	check_init(&argc, &argv, "reduce", 90);
 	nic = argc > 1 && !strcmp(argv[1], "nic");
+	if (max)
+		nic_most = strtoul(max, NULL, 10);
 	MPI_Barrier(MPI_COMM_WORLD); /* or its first reductions are left to others */
 	first_use();
 	lengths();
