@@ -143,13 +143,16 @@ static inline bool is_single(const struct nic *nic, const struct nic_link *link)
 	return !in_a_row(nic, link) && !nic_link_any(link);
 }
 
-/* Is a single transfer of so many bytes one that is timed? */
-static inline bool is_raced(struct nic_link *link, uint32_t op, uint32_t total)
+/* Do the ways of single transfers of so many bytes race? */
+static inline bool races(const struct nic_link *link, bool write, uint32_t total)
 {
-	bool write = op == NIC_CTL_RDMA_WRITE;
+	return nic_link_half_races(link, total) || nic_link_races(link, write, total) || nic_link_brief_races(link, write, total);
+}
 
-	return nic_link_half_races(link, total) || nic_link_races(link, write, total) ||
-	       (nic_link_brief_races(link, write, total) && nic_dma_brief_due(link, write, total));
+/* Of such a transfer that is single, and that could go either way: is it timed? */
+static inline bool is_timed(struct nic_link *link, bool write, uint32_t total)
+{
+	return !nic_link_brief_races(link, write, total) || nic_dma_brief_due(link, write, total);
 }
 
 /* Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before. */
@@ -170,14 +173,14 @@ static inline bool streams_raced(const struct nic_link *link, uint32_t op, uint3
 
 static enum nic_way how(const struct nic *nic, struct nic_link *link, const struct work *w)
 {
-	bool imm = w->op == NIC_CTL_RDMA_WRITE && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
+	bool write = w->op == NIC_CTL_RDMA_WRITE, imm = write && (w->control & NIC_CTL_IMMEDIATE), packets, halves;
 
 	link->raced = false;
 	if (nic_dma_plain(link, w->desc->seg[0].addr, w->total)) /* as fast as can be, and both ends may be at it */
 		return NIC_ALONE;
 	if (!link->cma)
 		return NIC_STREAM;
-	link->raced = is_raced(link, w->op, w->total) && is_single(nic, link);
+	link->raced = races(link, write, w->total) && !imm && is_single(nic, link) && is_timed(link, write, w->total);
 	packets = streams_raced(link, w->op, w->total) ? nic_dma_streams(link, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
@@ -354,6 +357,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	const struct nic_seg seg = { .addr = r->local, .handle = r->local_handle, .length = r->length };
 	uint32_t need = r->op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE;
 	struct nic_link *link = nic_rdma_link(nic, vi);
+	bool write = r->op == NIC_CTL_RDMA_WRITE;
 	uint64_t began = 0;
 	struct iovec local;
 
@@ -364,12 +368,12 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 		return NIC_NOT_DONE;
 	local.iov_base = nic->arch->xlate->map(nic, ctx->ptag, &seg, 0, r->length);
 	local.iov_len = r->length;
-	if (is_raced(link, r->op, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length))
+	if (races(link, write, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length) && is_timed(link, write, r->length))
 		began = nic_dma_start();
 	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
 		return NIC_NOT_DONE;
 	if (began)
-		nic_dma_took(link, r->op == NIC_CTL_RDMA_WRITE, r->length, NIC_ALONE, began);
+		nic_dma_took(link, write, r->length, NIC_ALONE, began);
 	begun(nic, link);
 	nic_count(nic, rdma_now, 1);
 	return NIC_OK;

@@ -82,7 +82,7 @@ static uint32_t half_min(uint64_t call, uint64_t pull)
 static void tune(const struct nic *nic, struct nic_link *link)
 {
 	const char *way = nic_param_str("rdma");
-	uint64_t pull = pull_time(nic, link, PULL_LEN, FAIR);
+	uint64_t pull = pull_time(nic, link, PULL_LEN, FAST);
 
 	link->half_min = HALF_MIN;
 	link->half_row = HALF_ROW;
@@ -106,8 +106,8 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere, */
 		link->stream_later = STREAM_LATER;
 		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* and of longer transfers a half is worth it */
-		link->brief_race_max[0] = GET_BRIEF;
-		link->brief_race_max[1] = PUT_BRIEF;
+		link->brief_race_max[0] = nic_ticks() ? GET_BRIEF : 0; /* without a counter all would go alone */
+		link->brief_race_max[1] = nic_ticks() ? PUT_BRIEF : 0;
 		return;
 	}
 	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
@@ -148,9 +148,10 @@ bool nic_dma_brief(const struct nic_link *link, bool write, uint32_t len)
 
 bool nic_dma_brief_due(struct nic_link *link, bool write, uint32_t len)
 {
-	const struct nic_pace *p = &link->brief_pace[write][brief_class_of(len)];
+	uint32_t class = brief_class_of(len);
+	const struct nic_pace *p = &link->brief_pace[write][class];
 
-	return p->trial || !p->period || ++link->briefs % NIC_BRIEF_EVERY == 0;
+	return p->trial || !p->period || ++link->briefs[write][class] % NIC_BRIEF_EVERY == 0;
 }
 
 uint64_t nic_dma_start(void)

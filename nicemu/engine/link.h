@@ -44,7 +44,7 @@ struct nic_ask {
 	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
-	uint64_t began;  /* when, by the processor's clock, if it is timed; else 0 */
+	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */
 };
 
 /* What the peer asks this NIC to help it with. */
@@ -62,10 +62,10 @@ enum {
 	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
 	NIC_RACES = 6,          /* streams or not */
 	NIC_HALF_RACES = 4,     /* halves or not */
-	NIC_BRIEF_ABOVE = 32,   /* bytes: fewer than a short transfer that is timed has, or as many, are with the other NIC, whom two lines tell; */
+	NIC_BRIEF_ABOVE = 32,   /* bytes: fewer than a short transfer has whose ways race, or as many, are with the other NIC; */
 	NIC_BRIEF_RACE = 256,   /* the longest one of the first class; of the second one all others */
 	NIC_BRIEF_RACES = 2,
-	NIC_BRIEF_EVERY = 16,   /* of these one is timed, when it is no trial */
+	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
@@ -131,8 +131,9 @@ struct nic_link {
 	struct nic_pace half_pace[2][NIC_HALF_RACES]; /* reads and writes one at a time, of up to half_race_max bytes: by halves (1) or alone (0) */
 	uint32_t half_race_max;
 	struct nic_pace brief_pace[2][NIC_BRIEF_RACES]; /* reads and writes one at a time, of up to brief_race_max bytes: with the other NIC (1) or alone (0) */
-	uint32_t brief_race_max[2], briefs; /* briefs: counts them */
-	bool raced;                       /* the transfer that begins now is one of either */
+	uint32_t brief_race_max[2];
+	uint8_t briefs[2][NIC_BRIEF_RACES]; /* counts those that could be timed */
+	bool raced;                       /* the transfer that begins now is timed */
 	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
