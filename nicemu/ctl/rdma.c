@@ -130,8 +130,12 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 {
 	bool row = in_a_row(nic, link), write = op == NIC_CTL_RDMA_WRITE;
 
-	if (!row && nic_link_brief_races(link, write, total) && !nic_dma_brief(link, write, total))
+	if (!row && nic_link_brief_races(link, write, total)) {
+		if (!nic_dma_brief(link, write, total))
+			return false;
+	} else if (nic->waiting.crowded) { /* the peer's turn comes when this process waits */
 		return false;
+	}
 	if (op == NIC_CTL_RDMA_READ)
 		return total <= link->get_max ? !in_doubt(&link->get) : total <= stream_limit(link, row);
 	return total <= (row ? link->put_busy : link->put_max) && !in_doubt(&link->put);

@@ -138,7 +138,7 @@ bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len)
 
 static uint32_t brief_class_of(uint32_t len)
 {
-	return len > NIC_BRIEF_RACE;
+	return len <= NIC_BRIEF_RACE ? 0 : len <= 8 * NIC_BRIEF_RACE ? 1 : NIC_BRIEF_RACES - 1;
 }
 
 bool nic_dma_brief(const struct nic_link *link, bool write, uint32_t len)

@@ -62,9 +62,8 @@ enum {
 	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
 	NIC_RACES = 6,          /* streams or not */
 	NIC_HALF_RACES = 4,     /* halves or not */
-	NIC_BRIEF_ABOVE = 32,   /* bytes: fewer than a short transfer has whose ways race, or as many, are with the other NIC; */
-	NIC_BRIEF_RACE = 256,   /* the longest one of the first class; of the second one all others */
-	NIC_BRIEF_RACES = 2,
+	NIC_BRIEF_RACE = 32,    /* the longest short transfer of the first class; of each further one it is eight times as long */
+	NIC_BRIEF_RACES = 3,
 	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
 };
 
@@ -153,7 +152,7 @@ static inline bool nic_link_half_races(const struct nic_link *link, uint32_t len
 
 static inline bool nic_link_brief_races(const struct nic_link *link, bool write, uint32_t len)
 {
-	return len > NIC_BRIEF_ABOVE && len <= link->brief_race_max[write];
+	return len && len <= link->brief_race_max[write];
 }
 
 /* wait.c: the peer sleeps; wakes it. */
