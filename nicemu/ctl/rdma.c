@@ -133,7 +133,7 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	if (!row && nic_link_brief_races(link, write, total)) {
 		if (!nic_dma_brief(link, write, total))
 			return false;
-	} else if (nic->waiting.crowded) { /* the peer's turn comes when this process waits */
+	} else if (nic->waiting.crowded && link->impatient) { /* the peer's turn comes when this process waits */
 		return false;
 	}
 	if (op == NIC_CTL_RDMA_READ)

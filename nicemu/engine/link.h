@@ -133,7 +133,7 @@ struct nic_link {
 	uint32_t brief_race_max[2];
 	uint8_t briefs[2][NIC_BRIEF_RACES]; /* counts those that could be timed */
 	bool raced;                       /* the transfer that begins now is timed */
-	bool impatient;                   /* a half of a read that the peer has not begun in time is done here */
+	bool impatient;                   /* no way is set: a half of a read that the peer has not begun in time is done here, and so is most where cores are short */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
 };

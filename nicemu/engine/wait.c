@@ -43,9 +43,9 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
+#include "nicemu/engine/clock.h"
 #include "nicemu/engine/cores.h"
 #include "nicemu/engine/remote.h"
-#include "nicemu/engine/clock.h"
 
 enum mode { MODE_AUTO, MODE_SPIN, MODE_YIELD, MODE_SLEEP };
 

@@ -7,10 +7,10 @@
  * since the last time, none.  So the receiver of a long broadcast compares both ways, and says which it wants (`recv_either`).
  * With more receivers one copy into the buffers serves all.
  */
+#include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
-#include "nicemu/engine/clock.h"
 
 enum {
 	TELL = 4, /* parts that are acknowledged together */

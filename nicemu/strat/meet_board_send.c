@@ -2,10 +2,10 @@
 /*
  * Broadcasts of this process: parts on its board, or, in a group of two, the address that the other one copies from.
  */
+#include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
-#include "nicemu/engine/clock.h"
 
 enum {
 	FEW = 4,               /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
