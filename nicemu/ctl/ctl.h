@@ -80,6 +80,7 @@ struct nic {
 	bool news;                          /* it has moved something since the last of them */
 	_Atomic uint32_t *deaf;             /* in the daemon: the bell of all slots, which nobody rings */
 	bool host_gone;                     /* in the daemon: the process's memory cannot be reached */
+	bool rung;                          /* in the daemon: a doorbell of the process has been, since it was told last */
 	struct qnix *qnix;
 	struct nic_groups *groups;
 	struct nic_trace *trace;

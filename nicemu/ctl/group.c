@@ -23,8 +23,10 @@ void nic_doorbell(struct nic *nic, bool recv, uint32_t context, uint32_t flag, u
 	struct qnix_hps *hps = &nic->slot->qnix.hps;
 	_Atomic uint32_t *bell = (recv ? hps->recv_doorbell : hps->send_doorbell) + context % QNIX_CONTEXTS;
 
-	if (flag)
-		nic_store_release(bell, state | value << QNIX_LEN_SHIFT); /* Q2: pairs with the process's acquire */
+	if (!flag)
+		return;
+	nic_store_release(bell, state | value << QNIX_LEN_SHIFT); /* Q2: pairs with the process's acquire */
+	nic->rung = true;
 }
 
 static const struct qnix_context *context_of(const struct nic *nic, uint32_t context)

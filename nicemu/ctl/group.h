@@ -160,6 +160,9 @@ void nic_group_barrier_bell(struct nic *nic, uint32_t group, uint32_t context);
 /* group_call.c: a broadcast by a command; as nic_bcast. */
 int nic_group_bcast_call(struct nic *nic, uint32_t group, uint32_t root, void *buf, uint64_t len, uint32_t *op);
 
+/* An operation is over that nobody has asked about. */
+bool nic_group_rung(const struct nic *nic);
+
 /* The next context for a call, to send or to receive, is there and has memory: taking it will not fail. */
 static inline bool nic_group_has_call(const struct nic *nic, bool recv)
 {

@@ -249,6 +249,15 @@ int nic_op_test(struct nic *nic, uint32_t op, uint32_t *value)
 	return outcome(nic, op, value);
 }
 
+bool nic_group_rung(const struct nic *nic)
+{
+	for (uint32_t kind = 0; kind <= RECV; kind += RECV)
+		for (uint32_t left = nic->calls[kind != 0]; left; left &= left - 1)
+			if ((nic_load_acquire(bell_of(nic, kind | (FIRST + (uint32_t)__builtin_ctz(left)))) & QNIX_STATE_MASK) != QNIX_POSTED) /* Q2 */
+				return true;
+	return false;
+}
+
 struct qnix_slot *nic_process_interface(struct nic *nic)
 {
 	return part(nic);

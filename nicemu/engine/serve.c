@@ -131,9 +131,10 @@ static bool flush(struct nic_served *s)
 
 static void tell(struct nic_served *s)
 {
-	if (s->told)
-		nic_bell_tell(s->nic, s->slot);
-	s->told = false;
+	if (!s->told && !s->nic->rung)
+		return;
+	nic_bell_done(s->nic, s->slot);
+	s->told = s->nic->rung = false;
 }
 
 /* ---- what comes: descriptors ------------------------------------------------------------------------------------- */
@@ -470,6 +471,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 		free(s);
 		return err;
 	}
+	s->nic->waiting.fenced = nic_load_relaxed(&s->nic->map->hdr.daemon.fences); /* this process's own */
 	s->nic->event = on_event;
 	s->nic->event_arg = s;
 	if (!reaches_host(s->nic)) {

@@ -23,8 +23,9 @@
  * expedited one is refused (seccomp), here or at a peer, sleeps are short instead, and a message that comes in just
  * that gap waits for the end of one.
  *
- * What does not come as a packet (requests for connections) is told under a fence at both ends (nic_bell_tell).  A peer's
- * death rings nothing: every sleep has an end, after which nic_poll looks after the peers soon.
+ * What does not come as a packet (requests for connections) is told under a fence at both ends (nic_bell_tell).  What a NIC in
+ * a process of its own has published, completions and doorbells of operations, it tells as a sender does (nic_bell_done): for `seq`
+ * read their last word.  A peer's death rings nothing: every sleep has an end, after which nic_poll looks after the peers soon.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -194,13 +195,28 @@ nic_cold void nic_bell_ring(struct nic_link *link)
 		++*link->bells;
 }
 
-void nic_bell_tell(struct nic *nic, uint32_t slot)
+/* Behind a fence, of one kind or the other. */
+static void ring_if_asleep(struct nic *nic, uint32_t slot)
 {
 	_Atomic uint32_t *bell = bell_of(nic, slot);
 
-	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with the fence in nic_wait_doze */
 	if (nic_load_relaxed(bell) && ring(bell))
 		nic_count(nic, bells, 1);
+}
+
+void nic_bell_tell(struct nic *nic, uint32_t slot)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with the fence in nic_wait_doze */
+	ring_if_asleep(nic, slot);
+}
+
+void nic_bell_done(struct nic *nic, uint32_t slot)
+{
+	if (nic_likely(nic->waiting.fenced))
+		atomic_signal_fence(memory_order_seq_cst); /* B1: no instruction; pairs with the barrier in nic_wait_doze */
+	else
+		atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with the fence in nic_wait_doze */
+	ring_if_asleep(nic, slot);
 }
 
 void nic_bell_tell_all(struct nic *nic)
@@ -385,7 +401,7 @@ static void catch_up(struct nic *nic)
 
 static bool arrived(const struct nic *nic)
 {
-	if (nic->news || (nic->remote && nic_remote_arrived(nic)))
+	if (nic->news || (nic->remote && (nic_remote_arrived(nic) || nic_group_rung(nic))))
 		return true;
 	for (uint32_t i = 0; i < nic->nactive; i++)
 		if (nic_link_peek(nic->active[i]))

@@ -43,5 +43,7 @@ bool nic_wait_fence(void);                 /* every running thread of those that
 /* Control path: something of slot `slot` has changed that is not a packet. */
 void nic_bell_tell(struct nic *nic, uint32_t slot);
 void nic_bell_tell_all(struct nic *nic);
+/* In the daemon: what the process of `slot` may sleep for has been published. */
+void nic_bell_done(struct nic *nic, uint32_t slot);
 
 #endif

@@ -3,7 +3,7 @@
  * No lost wake-up: two ends play ping-pong, and whoever waits goes to sleep, soon or at once, for much longer than the
  * test may take.  A message that finds its receiver between setting its doorbell and falling asleep has to keep it awake or wake it.
  * As two threads, where ThreadSanitizer looks on, and as two processes; in turns immediately and after short random delays,
- * so that the two sides meet in every instruction of the hand-over.  And so a process and the daemon that runs its NIC.
+ * so that the two sides meet in every instruction of the hand-over.  And so a process and the daemon that runs its NIC, in both directions.
  *
  *   sleep [round trips] [seed]
  */
@@ -21,6 +21,7 @@ struct side {
 	struct end e;
 	unsigned random;
 	unsigned posted, taken, said, slow;
+	uint32_t group;
 };
 
 static void post(struct side *s)
@@ -223,6 +224,78 @@ static void a_daemon(void)
 	nic_param_set("engine", "inline", "test");
 }
 
+static void join(struct side *s)
+{
+	uint32_t slot[2] = { s[0].e.nic->me, s[1].e.nic->me }, op[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		REQUIRE(nic_group_join(s[i].e.nic, &(struct nic_group_args){ .name = 2, .size = 2, .place = i, .slot = slot }, &op[i]) == NIC_OK);
+	for (uint32_t i = 0; i < 2; i++)
+		while (nic_op_test(s[i].e.nic, op[i], &s[i].group) == NIC_NOT_DONE)
+			nic_poll(s[i].e.nic);
+}
+
+/* As in `await`, for the end of an operation. */
+static void await_end(struct side *s, uint32_t op)
+{
+	struct nic_wait wait = { 0 };
+
+	for (unsigned looks = draw(s, draw(s, 2) ? 8 : 128); looks; looks--)
+		nic_poll(s->e.nic);
+	while (nic_op_test(s->e.nic, op, NULL) == NIC_NOT_DONE) {
+		double from = kin_now();
+
+		if (nic_poll(s->e.nic) || !nic_wait_doze(s->e.nic, &wait, LONG * UINT64_C(1000000000)))
+			continue;
+		delay(s);
+		nic_wait_rest(&wait);
+		s->slow += kin_now() - from > LONG / 2;
+	}
+	s->taken++;
+}
+
+static void *meet(void *arg)
+{
+	struct side *s = arg;
+	uint32_t op;
+
+	for (unsigned i = 0; i < trips && !s->slow; i++) {
+		delay(s);
+		if (i % 64 == 0)
+			usleep(200); /* as in `say` */
+		if (nic_barrier(s->e.nic, s->group, &op) != NIC_OK)
+			break;
+		await_end(s, op);
+	}
+	return NULL;
+}
+
+/* And what the NIC's process publishes, two threads in a barrier here, is not slept over by those that wait for it. */
+static void for_a_daemon(void)
+{
+	static struct side s[2];
+	pthread_t thread;
+
+	snprintf(device, sizeof(device), "sleep-members-%d", (int)getpid());
+	nic_param_set("engine", "daemon", "test");
+	for (unsigned i = 0; i < 2; i++) {
+		REQUIRE(nic_open(&(struct nic_open_args){ .device = device }, &s[i].e.nic) == NIC_OK);
+		s[i].random = seed + 5 + i;
+	}
+	join(s);
+	pthread_create(&thread, NULL, meet, &s[1]);
+	meet(&s[0]);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(s[i].slow, 0);
+		CHECK_EQ(s[i].taken, trips);
+		CHECK(counter(s[i].e.nic, "sleeps") > 0); /* or it proves little */
+	}
+	for (int i = 0; i < 2; i++)
+		nic_close(s[i].e.nic);
+	nic_param_set("engine", "inline", "test");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
@@ -232,5 +305,6 @@ int main(int argc, char **argv)
 	CASE(processes); /* forks: before there are threads */
 	CASE(threads);
 	CASE(a_daemon);
+	CASE(for_a_daemon);
 	return check_done();
 }

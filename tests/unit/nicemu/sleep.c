@@ -288,6 +288,79 @@ static void asks_again_in_its_sleep(void)
 	pair_close(&p);
 }
 
+/* ---- a NIC that is elsewhere -------------------------------------------------------------------------------------- */
+
+static bool ended(struct end *e, uint32_t op, uint32_t *value)
+{
+	double until = kin_now() + KIN_SECONDS;
+	int err;
+
+	while ((err = nic_op_test(e->nic, op, value)) == NIC_NOT_DONE && kin_now() < until)
+		nic_poll(e->nic);
+	return CHECK_EQ(err, NIC_OK);
+}
+
+/* The second of two starts what the first one has started, and sleeps for. */
+static void wakes(struct end *e, int (*start)(struct end *e, uint32_t *op))
+{
+	struct nic_wait wait = { 0 };
+	double from = kin_now();
+	uint32_t op[2];
+	pthread_t thread;
+
+	CHECK_EQ(start(&e[0], &op[0]), NIC_OK);
+	REQUIRE(CHECK(asleep_soon(&e[0], &wait)));
+	pthread_create(&thread, NULL, rest, &wait);
+	usleep(20000);
+	CHECK_EQ(start(&e[1], &op[1]), NIC_OK);
+	pthread_join(thread, NULL);
+	CHECK(kin_now() - from < SOON);
+	ended(&e[1], op[1], NULL);
+	CHECK_EQ(nic_op_test(e[0].nic, op[0], NULL), NIC_OK); /* nothing else has ended the sleep */
+}
+
+static uint32_t member[2], root;
+
+static int start_barrier(struct end *e, uint32_t *op)
+{
+	return nic_barrier(e->nic, member[slot_of(e) != root], op);
+}
+
+static int start_bcast(struct end *e, uint32_t *op)
+{
+	return nic_bcast(e->nic, member[slot_of(e) != root], root, e->mem, 1000, op);
+}
+
+static void the_daemon_wakes(void)
+{
+	struct nic_wait wait = { 0 };
+	uint32_t slot[2], op[2];
+	struct end e[2];
+
+	nic_param_set("engine", "daemon", "test");
+	for (int i = 0; i < 2; i++) {
+		end_open(&e[i], kin_device("sleep-daemon"));
+		slot[i] = slot_of(&e[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		CHECK_EQ(nic_group_join(e[i].nic, &(struct nic_group_args){ .name = 3, .size = 2, .place = i, .slot = slot }, &op[i]), NIC_OK);
+	REQUIRE(ended(&e[0], op[0], &member[0]) && ended(&e[1], op[1], &member[1]));
+	root = slot[0];
+	wakes(e, start_barrier);
+	wakes((struct end[]){ e[1], e[0] }, start_bcast);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(start_barrier(&e[i], &op[i]), NIC_OK);
+	ended(&e[1], op[1], NULL);
+	usleep(20000); /* the other's end has come, too */
+	CHECK(!nic_wait_doze(e[0].nic, &wait, FOR_LONG));
+	ended(&e[0], op[0], NULL);
+	CHECK(nic_wait_doze(e[0].nic, &wait, 1));
+	nic_wait_rest(&wait);
+	for (int i = 0; i < 2; i++)
+		end_close(&e[i]);
+	nic_param_set("engine", "inline", "test");
+}
+
 static void on_each_arch(void)
 {
 	static const char *const archs[] = { "direct", "qnix" };
@@ -300,6 +373,7 @@ static void on_each_arch(void)
 		CASE(a_barrier_wakes);
 		CASE(a_broadcast_under_way);
 		CASE(a_new_link_wakes);
+		CASE(the_daemon_wakes);
 	}
 	CASE(asks_again_in_its_sleep);
 	nic_param_set("arch", given, "test");
