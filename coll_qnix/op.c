@@ -26,18 +26,20 @@ static void over(struct coll_qnix_op *op, int rc)
 		atomic_store_explicit(&op->done, true, memory_order_release); /* C1: pairs with the acquire in is_done */
 }
 
+static inline void add(atomic_int *count, int change)
+{
+	/* Relaxed: only counts.  With one thread, without a locked instruction. */
+	if (opal_using_threads())
+		atomic_fetch_add_explicit(count, change, memory_order_relaxed);
+	else
+		atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + change, memory_order_relaxed);
+}
+
 /* Places at the NIC that operations of the module have. */
 static inline void count(struct coll_qnix_module *m, int change)
 {
-	atomic_int *const counts[] = { &m->started, &coll_qnix.started };
-
-	for (int i = 0; i < 2; i++) {
-		/* Relaxed: only counts.  With one thread, without a locked instruction. */
-		if (opal_using_threads())
-			atomic_fetch_add_explicit(counts[i], change, memory_order_relaxed);
-		else
-			atomic_store_explicit(counts[i], atomic_load_explicit(counts[i], memory_order_relaxed) + change, memory_order_relaxed);
-	}
+	add(&m->started, change);
+	add(&coll_qnix.started, change);
 }
 
 static void tell_death(struct coll_qnix_module *m, size_t place)

@@ -16,7 +16,6 @@ enum { PIECE = VIPX_BROADCAST_MAX, OPS_CHUNK = 64 }; /* between two pieces the p
 
 struct via_group_op {
 	struct via_completion completion;
-	struct cmpi_group *group;
 	struct via_group_op *next;
 	uint8_t kind;
 	bool started, pieces;
@@ -271,25 +270,47 @@ static inline bool is_free(const struct cmpi_group *g)
 	return via_likely(!g->ops && g->joined && !g->failed) && has_op(g->cmpi);
 }
 
-static __attribute__((noinline)) int submit(struct cmpi_group *g, struct via_group_op op)
+/* A new one without data, behind the others; NULL: no memory. */
+static struct via_group_op *enqueue(struct cmpi_group *g, enum group_op_kind kind, cmpi_done_fn *done, void *arg)
 {
-	struct cmpi *c = g->cmpi;
-	struct via_group_op *own;
+	struct via_group_op *op;
 
-	if (!has_op(c))
-		return CMPI_AGAIN;
-	own = op_new(c);
-	op.group = g;
-	op.completion.free = op_free;
-	*own = op;
-	*g->tail = own;
-	g->tail = &own->next;
+	if (!has_op(g->cmpi))
+		return NULL;
+	op = op_new(g->cmpi);
+	op->completion.done = done;
+	op->completion.arg = arg;
+	op->completion.free = op_free;
+	op->next = NULL;
+	op->kind = (uint8_t)kind;
+	op->started = op->pieces = false;
+	op->left = op->piece = 0;
+	*g->tail = op;
+	g->tail = &op->next;
 	list(g);
-	if (op.started) /* a moment ago, and it was not over */
-		return CMPI_OK;
+	return op;
+}
+
+/* Of one that is queued: its turn may have come. */
+static int begin(struct cmpi_group *g)
+{
 	run(g);
-	via_completion_run(c);
+	via_completion_run(g->cmpi);
 	return CMPI_OK;
+}
+
+/* The lock is held, and given up.  Of what the NIC has already, a moment ago, the number; else it starts when it is its turn. */
+static int later(struct cmpi_group *g, struct via_group_op *op, bool started, VIP_UINT32 number)
+{
+	int err = CMPI_AGAIN;
+
+	if (via_likely(op != NULL)) {
+		op->started = started;
+		op->number = number;
+		err = started ? CMPI_OK : begin(g);
+	}
+	via_unlock(g->cmpi);
+	return err;
 }
 
 int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, size_t n, size_t place, cmpi_done_fn *done, void *arg,
@@ -317,8 +338,7 @@ int cmpi_group_join(struct cmpi *c, uint32_t name, struct cmpi_proc **procs, siz
 	}
 	*out = g;
 	via_lock(c);
-	err = submit(g, (struct via_group_op){ .kind = OP_JOIN, .completion = { .done = done, .arg = arg } });
-	via_unlock(c);
+	err = later(g, enqueue(g, OP_JOIN, done, arg), false, 0);
 	if (err != CMPI_OK)
 		free(g);
 	return err;
@@ -363,16 +383,6 @@ const char *cmpi_why_text(enum cmpi_why why)
 	return text[why];
 }
 
-/* What is not over at once is queued: with its number, or to be started when it is its turn. */
-static __attribute__((noinline, cold)) int barrier_later(struct cmpi_group *g, bool started, VIP_UINT32 number, cmpi_done_fn *done, void *arg)
-{
-	int err = submit(g, (struct via_group_op){ .kind = OP_BARRIER, .started = started, .number = number,
-		.completion = { .done = done, .arg = arg } });
-
-	via_unlock(g->cmpi);
-	return err;
-}
-
 int cmpi_barrier(struct cmpi_group *g, cmpi_done_fn *done, void *arg)
 {
 	VIP_UINT32 number = VIPX_OVER;
@@ -381,18 +391,23 @@ int cmpi_barrier(struct cmpi_group *g, cmpi_done_fn *done, void *arg)
 	via_lock(g->cmpi);
 	started = is_free(g) && VipxBarrier(g->cmpi->nic, g->number, &number) == VIP_SUCCESS;
 	if (via_unlikely(!started || number != VIPX_OVER))
-		return barrier_later(g, started, number, done, arg);
+		return later(g, enqueue(g, OP_BARRIER, done, arg), started, number);
 	via_unlock(g->cmpi);
 	return CMPI_OVER;
 }
 
-/* Of the operation: what the call was given. */
-static __attribute__((noinline, cold)) int bcast_later(struct cmpi_group *g, const struct via_group_op *op)
+/* Not over at once: queued, with what the call was given. */
+static __attribute__((noinline)) int bcast_later(struct cmpi_group *g, const struct via_group_op *given, cmpi_done_fn *done, void *arg)
 {
-	int err = submit(g, *op);
+	struct via_group_op *op = enqueue(g, OP_BCAST, done, arg);
 
-	via_unlock(g->cmpi);
-	return err;
+	if (op) {
+		op->pieces = given->left > PIECE;
+		op->root = given->root;
+		op->at = given->at;
+		op->left = op->piece = given->left;
+	}
+	return later(g, op, given->started, given->number);
 }
 
 int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_done_fn *done, void *arg)
@@ -405,8 +420,8 @@ int cmpi_bcast(struct cmpi_group *g, size_t root, void *buf, size_t len, cmpi_do
 	via_lock(g->cmpi);
 	started = len <= PIECE && is_free(g) && VipxBroadcast(g->cmpi->nic, g->number, g->slot[root], buf, len, &number) == VIP_SUCCESS;
 	if (via_unlikely(!started || number != VIPX_OVER))
-		return bcast_later(g, &(struct via_group_op){ .kind = OP_BCAST, .started = started, .number = number, .root = g->slot[root],
-			.at = buf, .left = len, .piece = len, .pieces = len > PIECE, .completion = { .done = done, .arg = arg } });
+		return bcast_later(g, &(struct via_group_op){ .started = started, .number = number, .root = g->slot[root], .at = buf, .left = len },
+		                   done, arg);
 	via_unlock(g->cmpi);
 	return CMPI_OVER;
 }

@@ -19,7 +19,7 @@ enum {
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
 };
 
-/* One word per thread; its address names the thread. */
+/* One word per thread; its address names the thread, where there are several. */
 static _Thread_local char thread_name;
 
 /* Everything that is not an active message.  `data` may lie where the peer can write: the fixed part is copied first. */
@@ -403,12 +403,29 @@ static __attribute__((noinline)) int all(struct cmpi *c)
 	return n;
 }
 
+/*
+ * What comes before everybody is asked: the rest of a row, or a group's operation that a NIC elsewhere has finished.  To see that takes one look, and
+ * what waits for it is likely to be all that the caller wants; everything else is put off by it no more often than by transfers that were over at once.
+ */
+static __attribute__((noinline)) int first(struct cmpi *c)
+{
+	int n = c->row ? rest_of_row(c) : 0;
+
+	if (n || !c->group_work || !c->quick)
+		return n;
+	n = via_group_run(c);
+	c->quick -= n != 0;
+	if (c->done)
+		via_completion_run(c);
+	return n;
+}
+
 /* hasty: a pass that finds nothing may be one look at the near peer. */
 static inline int pass(struct cmpi *c, bool hasty)
 {
 	int n;
 
-	if (via_unlikely(c->row != NULL) && (n = rest_of_row(c)))
+	if (via_unlikely((uintptr_t)c->row | c->groups_first) && (n = first(c)))
 		return n;
 	if (via_likely(c->near && c->near_left)) {
 		c->near_left--;
@@ -428,13 +445,13 @@ int via_progress(struct cmpi *c)
 /* Several threads, or short cores: then it matters what the program does between two passes. */
 static __attribute__((noinline)) int careful(struct cmpi *c)
 {
-	const void *owner;
+	const void *self = c->engine.threads ? (const void *)&thread_name : c, *owner;
 	int n = 0;
 
 	via_lock(c);
 	owner = c->progress_owner;
-	if (!owner || owner == &thread_name) {
-		c->progress_owner = &thread_name;
+	if (!owner || owner == self) {
+		c->progress_owner = self;
 		via_wait_look(c);
 		n = pass(c, false);
 		c->progress_owner = owner;

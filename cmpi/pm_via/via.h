@@ -249,6 +249,7 @@ struct cmpi {
 	cmpi_am_fn *am;
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
+	bool groups_first;               /* operations of groups end elsewhere: they are looked at before packets */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
