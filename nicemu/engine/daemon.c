@@ -29,11 +29,22 @@ enum {
 	ROUNDS = 1024,         /* between two looks at who lives, while something moves */
 	YIELDS = 4,            /* idle rounds before a sleep, and so long: a wake-up costs as much; */
 	AWAKE = 20 * US,
-	HOGGED = 500 * US,     /* or one yield, if it takes as long as that: others do not yield, but who is woken comes ahead of them; */
-	HOGGED_FOR = 20000 * US, /* so long it is believed */
-	SLICE = 100 * US,      /* the least the kernel gives */
+	HOGGED = 500 * US,     /* or one yield, if it takes as long as that: others do not yield, but who is woken comes ahead of them. */
+	BELIEF_FIRST = 1000 * US, /* So long it is believed; twice as long each time that it proves true again soon after its end. */
+	BELIEF_MOST = 32000 * US,
+	LOOK = 5 * US,         /* Meanwhile it sleeps after so long, without a yield: to fall asleep costs those who compute an interrupt. */
+	SLICE_SHORT = 100 * US, /* the least the kernel gives */
+	SLICE_USUAL = 0,
 	SLEEP_WAITS = 200 * US, /* somebody waits for time to pass, */
 	SLEEP_IDLE = 50000 * US, /* or nobody */
+};
+
+struct scheduling { /* as the kernel has it */
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t slice, deadline, period;
 };
 
 struct daemon {
@@ -41,10 +52,12 @@ struct daemon {
 	struct nic_card_map *map;
 	uint32_t life, idle;
 	uint64_t since;  /* idle: from then on */
-	uint64_t hogged; /* until then */
+	uint64_t hogged, belief; /* until then, which was so long ahead */
 	struct nic_served *slot[NIC_MAX_SLOTS];
 	uint32_t nslots; /* served */
 	bool fences;
+	bool slices; /* this process may say which it wants */
+	struct scheduling scheduling;
 };
 
 /* ---- slots that come and go -------------------------------------------------------------------------------------- */
@@ -113,11 +126,32 @@ static bool wanted(struct daemon *d)
 	return false;
 }
 
+/* Kernels before 6.12 know of no slices. */
+static void slices_open(struct daemon *d)
+{
+	struct scheduling *s = &d->scheduling;
+
+	d->slices = syscall(SYS_sched_getattr, 0, s, sizeof(*s), 0) == 0 && s->policy == SCHED_OTHER && s->slice;
+}
+
+/*
+ * With short ones it runs soon after it is woken, ahead of who computes.  But a yield gives up one slice: to a process with a long one it would yield
+ * some fourteen times before that has the core.
+ */
+static void want_slices(struct daemon *d, uint64_t ns)
+{
+	if (!d->slices || d->scheduling.slice == ns)
+		return;
+	d->scheduling.slice = ns;
+	syscall(SYS_sched_setattr, 0, &d->scheduling, 0);
+}
+
 static void sleep_under_bell(struct daemon *d, long ns)
 {
 	_Atomic uint32_t *asleep = &d->map->hdr.daemon.asleep;
 	struct timespec t = { .tv_nsec = ns };
 
+	want_slices(d, SLICE_SHORT);
 	nic_store_relaxed(asleep, 1); /* ordered by what follows */
 	if (d->fences && !nic_wait_fence()) /* B3: pairs with nic_daemon_wake of those that execute none */
 		t.tv_nsec = SLEEP_WAITS;
@@ -131,10 +165,26 @@ static void yield(struct daemon *d, uint64_t from)
 {
 	uint64_t at;
 
+	want_slices(d, SLICE_USUAL);
 	sched_yield();
 	at = nic_clock();
-	if (nic_clock_since(from, at) > HOGGED)
-		d->hogged = at + HOGGED_FOR;
+	if (nic_clock_since(from, at) <= HOGGED)
+		return;
+	d->belief = nic_clock_since(d->hogged, from) > d->belief ? BELIEF_FIRST : d->belief < BELIEF_MOST ? 2 * d->belief : BELIEF_MOST;
+	d->hogged = at + d->belief;
+}
+
+/* Nobody has said anything for a moment: it looks on. */
+static bool stays_awake(struct daemon *d, uint64_t at)
+{
+	uint64_t idle = nic_clock_since(d->since, at);
+
+	if (nic_clock_before(at, d->hogged, d->belief))
+		return idle < LOOK;
+	if (d->idle > YIELDS && idle >= AWAKE)
+		return false;
+	yield(d, at);
+	return true;
 }
 
 static void rest(struct daemon *d, enum nic_serving what)
@@ -142,10 +192,8 @@ static void rest(struct daemon *d, enum nic_serving what)
 	uint64_t from = nic_clock(), slept;
 
 	d->since = d->idle++ ? d->since : from;
-	if ((d->idle <= YIELDS || nic_clock_since(d->since, from) < AWAKE) && !nic_clock_before(from, d->hogged, HOGGED_FOR)) {
-		yield(d, from);
+	if (stays_awake(d, from))
 		return;
-	}
 	sleep_under_bell(d, what == NIC_SERVE_WAITS ? SLEEP_WAITS : SLEEP_IDLE);
 	slept = nic_clock_since(from, nic_clock());
 	for (uint32_t i = 0; i < used(d); i++)
@@ -202,26 +250,6 @@ static bool end(struct daemon *d)
 	return over;
 }
 
-/*
- * It works briefly and sleeps often: with short slices it runs soon after it is woken, ahead of who computes.  Kernels before 6.12 do not
- * know of them.
- */
-static void want_short_slices(void)
-{
-	struct { /* as the kernel has it */
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t slice, deadline, period;
-	} attr = { .size = sizeof(attr) };
-
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
-		return;
-	attr.slice = SLICE;
-	syscall(SYS_sched_setattr, 0, &attr, 0);
-}
-
 static int serve_all(struct daemon *d)
 {
 	do {
@@ -241,10 +269,10 @@ int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg)
 		return err;
 	}
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	want_short_slices();
 	nic_clock_open();
 	nic_param_set("rdma", "alone", "daemon"); /* both ends are here: nobody else's core would help */
 	d->map = nic_card_map(d->card);
+	slices_open(d);
 	if (begin(d)) {
 		ready(arg);
 		serve_all(d);
