@@ -67,6 +67,8 @@ void nic_card_poke(struct nic_card *card, const void *p, const void *from, size_
 
 /* Makes sure that the pages behind [p, p + len) exist.  False: no memory left (a full tmpfs), and why in nic_last_error. */
 bool nic_card_reserve(struct nic_card *card, const void *p, size_t len);
+/* So that writing to [p, p + len) finds its pages there, in this process, too; where the kernel cannot do that they come one by one. */
+void nic_card_populate(struct nic_card *card, const void *p, size_t len);
 /* Gives the memory behind [p, p + len), whole pages, back to the system where that can be done; what they hold then is not said. */
 void nic_card_discard(struct nic_card *card, void *p, size_t len);
 /* Gives the pages behind [p, p + len) back; they read as zero then. */

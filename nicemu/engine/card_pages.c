@@ -214,6 +214,17 @@ bool nic_card_reserve(struct nic_card *card, const void *p, size_t len)
 	return false;
 }
 
+void nic_card_populate(struct nic_card *card, const void *p, size_t len)
+{
+	uintptr_t from = (uintptr_t)p & ~(uintptr_t)(NIC_PAGE - 1), to = ((uintptr_t)p + len + NIC_PAGE - 1) & ~(uintptr_t)(NIC_PAGE - 1);
+
+	(void)card;
+#ifdef MADV_POPULATE_WRITE
+	if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) < 0)
+#endif
+		nic_log(NIC_LOG_DEBUG, "%zu bytes of the card come at their first use only", (size_t)(to - from));
+}
+
 void nic_card_discard(struct nic_card *card, void *p, size_t len)
 {
 	/* Where it cannot be done the memory stays the card's, for the next that asks for some. */

@@ -515,6 +515,7 @@ int nic_remote_open(struct nic *nic)
 		nic_remote_close(nic);
 		return err;
 	}
+	nic_card_populate(nic->card, nic->remote->port, sizeof(*nic->remote->port)); /* a queue goes round: its first commands shall not wait for pages */
 	nic->remote->fenced = nic->waiting.fenced && nic_load_relaxed(&nic->map->hdr.daemon.fences); /* behind the acquire of `served` */
 	return NIC_OK;
 }

@@ -478,6 +478,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 		nic_serve_end(s, NIC_NOT_SERVED);
 		return NIC_SYSTEM;
 	}
+	nic_card_populate(card, s->port, sizeof(*s->port));
 	nic_store_release(&s->nic->slot->served, life); /* pairs with the acquire in start.c */
 	*out = s;
 	return NIC_OK;

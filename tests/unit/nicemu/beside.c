@@ -3,11 +3,14 @@
  * A NIC that runs beside its host (engines thread and daemon): barriers and broadcasts of three slots are over although nobody polls; with
  * engine inline they are not, which shows that the test would notice.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -282,6 +285,47 @@ static void taken_at_once(void)
 	all_gone();
 }
 
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+/* Commands and what comes back go round in queues of many pages, which are there from the first lap on. */
+static void no_pages_on_the_way(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("a sanitizer has pages of its own for those of others");
+#elif defined(MADV_POPULATE_WRITE)
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool ahead = madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+	long before = 0;
+
+	munmap(page, 4096);
+	if (!ahead)
+		SKIP("this kernel does not make pages ahead");
+	open_all("direct", "daemon");
+	join_all();
+	for (int k = 0; k < 900; k++) { /* 14 pages of commands */
+		before = k < 20 ? faults() : before;
+		for (int i = 0; i < MEMBERS; i++) {
+			CHECK_EQ(nic_barrier(locked(&m[i]), m[i].group, &m[i].op), NIC_OK);
+			leave(&m[i], false);
+		}
+		for (int i = 0; i < MEMBERS; i++)
+			while (tested(&m[i], NULL) == NIC_NOT_DONE)
+				sched_yield();
+	}
+	CHECK(faults() - before < 10); /* of three processes' */
+	close_all();
+	all_gone();
+#else
+	SKIP("this system does not make pages ahead");
+#endif
+}
+
 /* ---- the QNIX user library ---- */
 
 static double seconds(void)
@@ -468,6 +512,7 @@ int main(void)
 	CASE(qnix_daemon_goes_on);
 	CASE(one_daemon);
 	CASE(taken_at_once);
+	CASE(no_pages_on_the_way);
 	CASE(commands_wake_it);
 	CASE(on_processors);
 	CASE(no_program);
