@@ -104,7 +104,7 @@ struct coll_qnix {
 	struct cmpi *cmpi;       /* NULL: no NIC here */
 	int priority;
 	size_t bcast_max, ibcast_max, allreduce_max; /* bytes; the last one's: of all ranks */
-	int groups;              /* joined, or about to be */
+	atomic_int groups;       /* joined, or about to be; fewer also without the lock */
 	atomic_int started;      /* operations in the NIC's hands */
 	opal_mutex_t lock;       /* of lists and states; done callbacks run without it and inside it */
 	struct coll_qnix_module *busy;  /* modules with something waiting */

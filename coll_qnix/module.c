@@ -8,14 +8,12 @@ static void construct(coll_qnix_module_t *m)
 	m->tail = &m->waiting;
 }
 
-/* Collective, but not at the same time everywhere: leaving a group is local. */
+/* Collective, but not at the same time everywhere: leaving a group is local.  Without the lock: the last request may end while it is held. */
 static void destruct(coll_qnix_module_t *m)
 {
-	OPAL_THREAD_LOCK(&coll_qnix.lock);
 	if (m->group && coll_qnix.cmpi)
 		cmpi_group_leave(m->group);
 	coll_qnix_setup_free(m);
-	OPAL_THREAD_UNLOCK(&coll_qnix.lock);
 #define X(name) if (m->name##_module) OBJ_RELEASE(m->name##_module);
 	COLL_QNIX_SAVED(X)
 #undef X
