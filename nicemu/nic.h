@@ -336,9 +336,11 @@ bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t
  *   look   at the start of a look, if it may take long itself: only the time up to here is something else.  A look that plan is not asked after
  *          counts as something else, too.
  *   rest   does it; may overlap with calls of other threads on the handle.  A sleep ends when a packet comes, when a peer
- *          asks for a connection or answers such a request, when the handle is closed, or when its time is over.
+ *          asks for a connection or answers such a request, when a NIC in a process of its own has completed something, when the
+ *          handle is closed, or when its time is over.
  *   doze   the last step of plan by itself: prepares a sleep of that length.  False: it cannot be now, since something has
- *          come (`rest` says spin) or is on its way without waking anybody (yield).  True: rest must follow, close waits for it.
+ *          come (`rest` says spin) or is on its way without waking anybody (yield; also: an operation of a NIC in a process of
+ *          its own is over, and was not asked about).  True: rest must follow, close waits for it.
  * Whatever completes because of another thread's call on the same handle wakes nobody: a sleep should have a bound.
  */
 enum nic_rest { NIC_REST_SPIN, NIC_REST_YIELD, NIC_REST_SLEEP };

@@ -294,14 +294,17 @@ static struct via_group_op *enqueue(struct cmpi_group *g, enum group_op_kind kin
 /* Of one that is queued: its turn may have come. */
 static int begin(struct cmpi_group *g)
 {
+	struct cmpi *c = g->cmpi;
+
 	run(g);
-	via_completion_run(g->cmpi);
+	via_completion_run(c);
 	return CMPI_OK;
 }
 
 /* The lock is held, and given up.  Of what the NIC has already, a moment ago, the number; else it starts when it is its turn. */
 static int later(struct cmpi_group *g, struct via_group_op *op, bool started, VIP_UINT32 number)
 {
+	struct cmpi *c = g->cmpi; /* a callback may do anything with g */
 	int err = CMPI_AGAIN;
 
 	if (via_likely(op != NULL)) {
@@ -309,7 +312,7 @@ static int later(struct cmpi_group *g, struct via_group_op *op, bool started, VI
 		op->number = number;
 		err = started ? CMPI_OK : begin(g);
 	}
-	via_unlock(g->cmpi);
+	via_unlock(c);
 	return err;
 }
 

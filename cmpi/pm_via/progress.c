@@ -414,9 +414,10 @@ static __attribute__((noinline)) int first(struct cmpi *c)
 	if (n || !c->group_work || !c->quick)
 		return n;
 	n = via_group_run(c);
-	c->quick -= n != 0;
-	if (c->done)
+	if (n) {
+		c->quick--;
 		via_completion_run(c);
+	}
 	return n;
 }
 

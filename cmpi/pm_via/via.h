@@ -249,7 +249,7 @@ struct cmpi {
 	cmpi_am_fn *am;
 	void *arg;
 	uint32_t budget;                 /* packets the next pass takes */
-	bool groups_first;               /* operations of groups end elsewhere: they are looked at before packets */
+	bool groups_first;               /* operations of groups end elsewhere, or by messages: they are looked at before packets, too */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
@@ -270,7 +270,7 @@ struct cmpi {
 	struct via_params params;
 	VIP_ULONG epoch;
 	uint32_t polls;                  /* of connections, for the rare checks */
-	const void *progress_owner;      /* thread inside cmpi_progress */
+	const void *progress_owner;      /* thread inside cmpi_progress; where there is one only: this */
 	uint32_t progress_depth;
 	/* cold */
 	VIPX_WAIT wait;

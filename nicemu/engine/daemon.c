@@ -39,13 +39,14 @@ enum {
 	SLEEP_IDLE = 50000 * US, /* or nobody */
 };
 
-struct scheduling { /* as the kernel has it */
+struct scheduling { /* as the kernel has it: sched_attr */
 	uint32_t size, policy;
 	uint64_t flags;
 	int32_t nice;
 	uint32_t priority;
 	uint64_t slice, deadline, period;
 };
+_Static_assert(sizeof(struct scheduling) == 48, "its first version");
 
 struct daemon {
 	struct nic_card *card;
@@ -56,8 +57,8 @@ struct daemon {
 	struct nic_served *slot[NIC_MAX_SLOTS];
 	uint32_t nslots; /* served */
 	bool fences;
-	bool slices; /* this process may say which it wants */
-	struct scheduling scheduling;
+	bool slices;     /* this process may say which it wants, */
+	uint64_t wanted; /* and has said this */
 };
 
 /* ---- slots that come and go -------------------------------------------------------------------------------------- */
@@ -126,12 +127,17 @@ static bool wanted(struct daemon *d)
 	return false;
 }
 
-/* Kernels before 6.12 know of no slices. */
-static void slices_open(struct daemon *d)
+/* Kernels before 6.12 know of no slices.  All else stays as it is now: somebody may have changed it meanwhile. */
+static bool set_slices(uint64_t ns)
 {
-	struct scheduling *s = &d->scheduling;
+	enum { KEEP_POLICY = 8 };
+	struct scheduling s = { 0 };
 
-	d->slices = syscall(SYS_sched_getattr, 0, s, sizeof(*s), 0) == 0 && s->policy == SCHED_OTHER && s->slice;
+	if (syscall(SYS_sched_getattr, 0, &s, sizeof(s), 0) || s.policy != SCHED_OTHER || !s.slice)
+		return false;
+	s.flags |= KEEP_POLICY;
+	s.slice = ns;
+	return syscall(SYS_sched_setattr, 0, &s, 0) == 0;
 }
 
 /*
@@ -140,10 +146,10 @@ static void slices_open(struct daemon *d)
  */
 static void want_slices(struct daemon *d, uint64_t ns)
 {
-	if (!d->slices || d->scheduling.slice == ns)
+	if (!d->slices || d->wanted == ns)
 		return;
-	d->scheduling.slice = ns;
-	syscall(SYS_sched_setattr, 0, &d->scheduling, 0);
+	d->wanted = ns;
+	d->slices = set_slices(ns);
 }
 
 static void sleep_under_bell(struct daemon *d, long ns)
@@ -272,7 +278,7 @@ int nic_daemon_run(const char *device, void (*ready)(void *arg), void *arg)
 	nic_clock_open();
 	nic_param_set("rdma", "alone", "daemon"); /* both ends are here: nobody else's core would help */
 	d->map = nic_card_map(d->card);
-	slices_open(d);
+	d->slices = set_slices(SLICE_USUAL);
 	if (begin(d)) {
 		ready(arg);
 		serve_all(d);

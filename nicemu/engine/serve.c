@@ -192,11 +192,8 @@ static bool take_group(struct nic_served *s, const struct nic_port_cmd *cmd)
 	struct qnix_cmd it = { .command = cmd->group.command, .context = cmd->group.context, .group = cmd->group.group, .size = cmd->group.size };
 	int err = s->nic->arch->post->command(s->nic, &it);
 
-	if (err && err != NIC_NOT_DONE && it.context < QNIX_CONTEXTS && cmd->group.command != QNIX_CMD_LEAVE_GROUP) {
-		_Atomic uint32_t *bell = cmd->group.command == QNIX_CMD_RECEIVE ? s->nic->slot->qnix.hps.recv_doorbell : s->nic->slot->qnix.hps.send_doorbell;
-
-		nic_store_release(&bell[it.context], QNIX_REFUSED); /* Q2 */
-	}
+	if (err && err != NIC_NOT_DONE && it.context < QNIX_CONTEXTS && cmd->group.command != QNIX_CMD_LEAVE_GROUP)
+		nic_doorbell(s->nic, cmd->group.command == QNIX_CMD_RECEIVE, it.context, 1, QNIX_REFUSED, 0);
 	return err != NIC_NOT_DONE;
 }
 

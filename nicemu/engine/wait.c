@@ -425,12 +425,12 @@ bool nic_wait_doze(struct nic *nic, struct nic_wait *wait, uint64_t ns)
 	catch_up(nic);
 	before = motion(nic);
 	wait->rest = NIC_REST_YIELD;
-	if (before == NIC_MOVES)
+	if (before == NIC_MOVES || (nic->remote && nic_group_rung(nic))) /* perhaps it waits for something else, and asks later */
 		return false;
 	wait->rest = NIC_REST_SPIN;
 	nic_store_relaxed(bell, 1); /* ordered by what follows */
-	fenced = fenced && nic_wait_fence(); /* B1: pairs with nic_link_publish */
-	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with nic_bell_tell */
+	fenced = fenced && nic_wait_fence(); /* B1: pairs with nic_link_publish and nic_bell_done */
+	atomic_thread_fence(memory_order_seq_cst); /* B2: pairs with nic_bell_tell and nic_bell_done */
 	if (arrived(nic) || motion(nic) == NIC_MOVES) { /* a link that was opened to this NIC comes with a ring, too */
 		/* Relaxed: other threads that sleep here see the packet's ring, or wake by themselves. */
 		if (!nic_load_relaxed(&nic->waiting.sleepers))

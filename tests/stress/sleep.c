@@ -224,25 +224,31 @@ static void a_daemon(void)
 	nic_param_set("engine", "inline", "test");
 }
 
-static void join(struct side *s)
+static _Atomic bool given_up; /* one of two: the other waits no longer */
+
+static bool join(struct side *s)
 {
 	uint32_t slot[2] = { s[0].e.nic->me, s[1].e.nic->me }, op[2];
+	int err = NIC_OK;
 
 	for (uint32_t i = 0; i < 2; i++)
-		REQUIRE(nic_group_join(s[i].e.nic, &(struct nic_group_args){ .name = 2, .size = 2, .place = i, .slot = slot }, &op[i]) == NIC_OK);
-	for (uint32_t i = 0; i < 2; i++)
-		while (nic_op_test(s[i].e.nic, op[i], &s[i].group) == NIC_NOT_DONE)
+		if (nic_group_join(s[i].e.nic, &(struct nic_group_args){ .name = 2, .size = 2, .place = i, .slot = slot }, &op[i]) != NIC_OK)
+			return false;
+	for (uint32_t i = 0; i < 2 && err == NIC_OK; i++)
+		while ((err = nic_op_test(s[i].e.nic, op[i], &s[i].group)) == NIC_NOT_DONE)
 			nic_poll(s[i].e.nic);
+	return err == NIC_OK;
 }
 
 /* As in `await`, for the end of an operation. */
-static void await_end(struct side *s, uint32_t op)
+static bool await_end(struct side *s, uint32_t op)
 {
 	struct nic_wait wait = { 0 };
+	int err;
 
 	for (unsigned looks = draw(s, draw(s, 2) ? 8 : 128); looks; looks--)
 		nic_poll(s->e.nic);
-	while (nic_op_test(s->e.nic, op, NULL) == NIC_NOT_DONE) {
+	while ((err = nic_op_test(s->e.nic, op, NULL)) == NIC_NOT_DONE && !atomic_load(&given_up)) {
 		double from = kin_now();
 
 		if (nic_poll(s->e.nic) || !nic_wait_doze(s->e.nic, &wait, LONG * UINT64_C(1000000000)))
@@ -251,7 +257,8 @@ static void await_end(struct side *s, uint32_t op)
 		nic_wait_rest(&wait);
 		s->slow += kin_now() - from > LONG / 2;
 	}
-	s->taken++;
+	s->taken += err == NIC_OK;
+	return err == NIC_OK;
 }
 
 static void *meet(void *arg)
@@ -259,14 +266,15 @@ static void *meet(void *arg)
 	struct side *s = arg;
 	uint32_t op;
 
-	for (unsigned i = 0; i < trips && !s->slow; i++) {
+	for (unsigned i = 0; i < trips; i++) {
 		delay(s);
 		if (i % 64 == 0)
 			usleep(200); /* as in `say` */
-		if (nic_barrier(s->e.nic, s->group, &op) != NIC_OK)
+		if (nic_barrier(s->e.nic, s->group, &op) != NIC_OK || !await_end(s, op) || s->slow)
 			break;
-		await_end(s, op);
 	}
+	if (s->taken < trips)
+		atomic_store(&given_up, true);
 	return NULL;
 }
 
@@ -282,7 +290,7 @@ static void for_a_daemon(void)
 		REQUIRE(nic_open(&(struct nic_open_args){ .device = device }, &s[i].e.nic) == NIC_OK);
 		s[i].random = seed + 5 + i;
 	}
-	join(s);
+	REQUIRE(CHECK(join(s)));
 	pthread_create(&thread, NULL, meet, &s[1]);
 	meet(&s[0]);
 	pthread_join(thread, NULL);

@@ -10,11 +10,13 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/ctl/group.h"
 #include "tests/unit/nicemu/kin.h"
 
 #define MS UINT64_C(1000000)
@@ -351,8 +353,10 @@ static void the_daemon_wakes(void)
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(start_barrier(&e[i], &op[i]), NIC_OK);
 	ended(&e[1], op[1], NULL);
-	usleep(20000); /* the other's end has come, too */
-	CHECK(!nic_wait_doze(e[0].nic, &wait, FOR_LONG));
+	for (double until = kin_now() + KIN_SECONDS; !nic_group_rung(e[0].nic) && kin_now() < until;)
+		usleep(100);
+	CHECK(!nic_wait_doze(e[0].nic, &wait, 1)); /* not over what nobody has asked about */
+	CHECK_EQ(wait.rest, NIC_REST_YIELD);
 	ended(&e[0], op[0], NULL);
 	CHECK(nic_wait_doze(e[0].nic, &wait, 1));
 	nic_wait_rest(&wait);
@@ -372,7 +376,7 @@ static uint64_t slice_of(int32_t pid)
 		uint64_t runtime, deadline, period;
 	} attr = { 0 };
 
-	return syscall(SYS_sched_getattr, pid, &attr, sizeof(attr), 0) ? 0 : attr.runtime;
+	return syscall(SYS_sched_getattr, pid, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER ? 0 : attr.runtime;
 }
 
 /* Whether it gets there before long, or away from there; told what it is to do meanwhile. */
