@@ -103,6 +103,7 @@ OBJ_CLASS_DECLARATION(coll_qnix_module_t);
 struct coll_qnix {
 	struct cmpi *cmpi;       /* NULL: no NIC here */
 	int priority;
+	bool carries;            /* messages go by the NIC, too: the next component's collectives */
 	size_t bcast_max, ibcast_max, allreduce_max; /* bytes; the last one's: of all ranks */
 	atomic_int groups;       /* joined, or about to be; fewer also without the lock */
 	atomic_int started;      /* operations in the NIC's hands */

@@ -99,7 +99,8 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	bool set = was_set();
 
 	(void)progress_threads;
-	if (coll_qnix.priority <= 0 || !(set || qnix_job_is_ours())) {
+	coll_qnix.carries = qnix_job_is_ours();
+	if (coll_qnix.priority <= 0 || !(set || coll_qnix.carries)) {
 		coll_qnix_tell(10, NULL, "not used: the job does not use the NIC for everything, and coll_qnix_priority is not set");
 		return OMPI_ERR_NOT_AVAILABLE;
 	}
