@@ -33,6 +33,12 @@
  */
 enum { COLL_QNIX_GROUPS = 24, COLL_QNIX_MORE = 8 };
 
+/*
+ * Between two ranks, the NIC's messages of so many bytes move each line once from one core to the other, since their buffers change hands;
+ * the lines of a board go back and forth.  So reductions, and broadcasts from another root than the last one, are messages then.
+ */
+enum { COLL_QNIX_PAIR_LEAST = 1024, COLL_QNIX_PAIR_REDUCE = 16 << 10, COLL_QNIX_PAIR_BCAST = 32 << 10 };
+
 enum coll_qnix_state {
 	COLL_QNIX_NEW,    /* not used yet */
 	COLL_QNIX_GATHER, /* addresses are being exchanged */
@@ -92,6 +98,7 @@ struct coll_qnix_module {
 	bool listed, told;
 	bool at_once, asked;                  /* all members' NICs broadcast within the call; a reduction has asked for that */
 	int reductions;                       /* that were left to others while it was new */
+	int root;                             /* of the last broadcast; -1: none */
 	struct coll_qnix_module *next;        /* of those with something waiting */
 #define X(name) mca_coll_base_module_##name##_fn_t name; mca_coll_base_module_t *name##_module;
 	COLL_QNIX_SAVED(X)
@@ -159,6 +166,12 @@ int coll_qnix_ibcast(void *buf, int count, struct ompi_datatype_t *type, int roo
 /* reduce.c */
 int coll_qnix_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+
+/* The same at all ranks: of what they have given, and what mpirun was told. */
+static inline bool coll_qnix_pair_sends(const struct coll_qnix_module *m, size_t len, size_t most)
+{
+	return coll_qnix.carries && ompi_comm_size(m->comm) == 2 && len >= COLL_QNIX_PAIR_LEAST && len <= most;
+}
 
 /* Blocking: the next component's turn comes after everything that was lined up before. */
 static inline bool coll_qnix_left_to_others(const struct coll_qnix_module *m)

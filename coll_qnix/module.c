@@ -6,6 +6,7 @@ static void construct(coll_qnix_module_t *m)
 {
 	memset((char *)m + sizeof(m->super), 0, sizeof(*m) - sizeof(m->super));
 	m->tail = &m->waiting;
+	m->root = -1;
 }
 
 /* Collective, but not at the same time everywhere: leaving a group is local.  Without the lock: the last request may end while it is held. */

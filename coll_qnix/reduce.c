@@ -14,8 +14,6 @@ enum {
 	PIECE_MAX = 64 << 10, /* bytes of a rank's: all of them are put before any is taken, and a board has room for so much */
 	LEN_SHORT = 1024,   /* so much lies on the stack */
 	NEW_LEFT = 8,       /* reductions of a communicator that may not be worth a group */
-	PAIR_FROM = 1024,   /* between two ranks, the NIC's messages of these lengths are faster: their buffers change hands, */
-	PAIR_TO = 16 << 10, /* and each line goes once from one core to the other */
 };
 
 /* What MPI_Allreduce was called with. */
@@ -139,16 +137,11 @@ static int agreed(struct coll_qnix_module *m)
 	return m->at_once || m->state == COLL_QNIX_FAILED || rc != OMPI_SUCCESS ? rc : COLL_QNIX_HAND_ON;
 }
 
-static bool as_messages(const struct reduction *r, size_t ranks)
-{
-	return r->len * ranks > coll_qnix.allreduce_max || (coll_qnix.carries && ranks == 2 && r->len >= PAIR_FROM && r->len <= PAIR_TO);
-}
-
 /* Types without gaps, that need no unpacking. */
 static bool takes(const struct reduction *r)
 {
-	return !as_messages(r, (size_t)ompi_comm_size(r->m->comm)) && ompi_datatype_is_predefined(r->type) &&
-	       opal_datatype_is_contiguous_memory_layout(&r->type->super, r->count) && !coll_qnix_left_to_others(r->m);
+	return r->len * (size_t)ompi_comm_size(r->m->comm) <= coll_qnix.allreduce_max && !coll_qnix_pair_sends(r->m, r->len, COLL_QNIX_PAIR_REDUCE) &&
+	       ompi_datatype_is_predefined(r->type) && opal_datatype_is_contiguous_memory_layout(&r->type->super, r->count) && !coll_qnix_left_to_others(r->m);
 }
 
 /* A communicator that is made for a reduction or two, and was used for nothing else. */

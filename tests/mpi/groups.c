@@ -3,7 +3,7 @@
  * Communicators as groups that broadcast and wait together: more of them than a NIC has room for, made and freed while others
  * are in use; collectives under way on many at once, started in different orders by different ranks; the first use of one a
  * non-blocking call that others are late for; one freed right after a broadcast that others have yet to take; data in pieces
- * and of many sizes, their datatypes freed early; messages from point to point in between;
+ * and of many sizes, from roots in turn, their datatypes freed early; messages from point to point in between;
  * and how often opal_progress is told to come by for them.
  */
 #ifndef _GNU_SOURCE
@@ -83,6 +83,37 @@ static void sizes(void)
 			cast("sizes", MPI_COMM_WORLD, root, root + (long)n[i], n[i]);
 		}
 	check_group("sizes");
+}
+
+/* So many broadcasts from the roots given, in turn; how many of them the NICs did. */
+static long long nics(size_t n, const int *root, int roots)
+{
+	struct check_counter broadcasts = check_counter_watch("broadcasts");
+
+	for (int i = 0; i < 12; i++)
+		cast("turns", MPI_COMM_WORLD, root[i % roots], i + (long)n, n);
+	return check_counter_end(&broadcasts);
+}
+
+/* Between two ranks, broadcasts of middle lengths from another root than the last one's are messages. */
+static void turns(void)
+{
+	static const size_t n[] = { 1023, 1024, 3000, 32768, 32769 };
+	const char *btl = getenv("OMPI_MCA_btl");
+	bool beside = btl && !strstr(btl, "qnix"), pair = check.size == 2 && !beside;
+	bool counted = !beside && !getenv("QNIX_ARCH"); /* another architecture counts messages */
+
+	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+		long long turned, kept;
+
+		check_at("turns", (long)n[i]);
+		cast("turns", MPI_COMM_WORLD, 1, 1, 1);
+		turned = nics(n[i], (int[]){ 0, 1 }, 2);
+		kept = nics(n[i], (int[]){ 1 }, 1);
+		CHECK(kept > 0 || !counted, "%zu bytes: the NICs do none", n[i]);
+		CHECK(!counted || turned == (pair && n[i] >= 1024 && n[i] <= 32768 ? 0 : kept), "%zu bytes: of broadcasts in turn the NICs do %lld, else %lld", n[i], turned, kept);
+	}
+	check_group("turns");
 }
 
 /* A rank that makes room for less than is broadcast hears of that, and nobody else; all go on. */
@@ -421,6 +452,7 @@ int main(int argc, char **argv)
 	data = malloc(MOST);
 	first_use();
 	sizes();
+	turns();
 	too_little_room();
 	pieces();
 	types_freed_early();
