@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Barriers and broadcasts.  What is left to the next component is decided by what is the same at all ranks: the state that the communicator
- * has agreed on, and the number of bytes.
+ * has agreed on, the number of bytes, and for calls that wait the roots so far.
  */
 #include "coll_qnix/coll_qnix.h"
 
@@ -22,15 +22,16 @@ int coll_qnix_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *
 	return OPAL_LIKELY(rc != COLL_QNIX_HAND_ON) ? rc : m->barrier(comm, m->barrier_module);
 }
 
-/* Is it the turn of another root than the last one's?  Then what a pair sends is faster. */
+/*
+ * Is it the turn of another root than the last one's?  Then what a pair sends is faster.  Both know that they are one when they have been
+ * through a broadcast.
+ */
 static inline bool takes_turn(struct coll_qnix_module *m, int root, size_t len)
 {
-	if (OPAL_LIKELY(root == m->root))
-		return false;
-	if (m->root < 0)
-		len = 0;
+	int last = m->root;
+
 	m->root = root;
-	return coll_qnix_pair_sends(m, len, COLL_QNIX_PAIR_BCAST);
+	return OPAL_UNLIKELY(root != last) && last >= 0 && coll_qnix_pair_sends(m, len, COLL_QNIX_PAIR_BCAST);
 }
 
 int coll_qnix_bcast(void *buf, int count, struct ompi_datatype_t *type, int root, struct ompi_communicator_t *comm,
@@ -43,7 +44,7 @@ int coll_qnix_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
 
 	if (op.data.len == 0)
 		return OMPI_SUCCESS;
-	if (OPAL_UNLIKELY(takes_turn(m, root, op.data.len) || op.data.len > coll_qnix.bcast_max || coll_qnix_left_to_others(m)))
+	if (OPAL_UNLIKELY(op.data.len > coll_qnix.bcast_max || coll_qnix_left_to_others(m) || takes_turn(m, root, op.data.len)))
 		return m->bcast(buf, count, type, root, comm, m->bcast_module);
 	if (!coll_qnix_data_open(&op.data, op.sends))
 		return OMPI_ERR_OUT_OF_RESOURCE;

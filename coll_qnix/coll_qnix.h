@@ -41,7 +41,8 @@ enum { COLL_QNIX_PAIR_LEAST = 1024, COLL_QNIX_PAIR_REDUCE = 16 << 10, COLL_QNIX_
 
 enum coll_qnix_state {
 	COLL_QNIX_NEW,    /* not used yet */
-	COLL_QNIX_GATHER, /* addresses are being exchanged */
+	COLL_QNIX_ASK,    /* addresses are being exchanged by a call that waits, and may be made of collectives itself: those are the next component's */
+	COLL_QNIX_GATHER, /* by one that does not */
 	COLL_QNIX_JOIN,   /* the NICs make the group */
 	COLL_QNIX_READY,
 	COLL_QNIX_OTHERS, /* all members agreed: the next component does it */
@@ -96,9 +97,10 @@ struct coll_qnix_module {
 	struct coll_qnix_op *waiting, **tail; /* not started yet */
 	atomic_int started;                   /* in the NIC's hands */
 	bool listed, told;
-	bool at_once, asked;                  /* all members' NICs broadcast within the call; a reduction has asked for that */
+	bool at_once, pair;                   /* all members' NICs broadcast within the call; they are two, and carry messages, too */
+	bool asked;                           /* a reduction has waited until all know that */
 	int reductions;                       /* that were left to others while it was new */
-	int root;                             /* of the last broadcast; -1: none */
+	int root;                             /* of the last broadcast that waited and was not too long; -1: none, `pair` may not be known */
 	struct coll_qnix_module *next;        /* of those with something waiting */
 #define X(name) mca_coll_base_module_##name##_fn_t name; mca_coll_base_module_t *name##_module;
 	COLL_QNIX_SAVED(X)
@@ -167,17 +169,18 @@ int coll_qnix_ibcast(void *buf, int count, struct ompi_datatype_t *type, int roo
 int coll_qnix_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type, struct ompi_op_t *op,
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 
-/* The same at all ranks: of what they have given, and what mpirun was told. */
 static inline bool coll_qnix_pair_sends(const struct coll_qnix_module *m, size_t len, size_t most)
 {
-	return coll_qnix.carries && ompi_comm_size(m->comm) == 2 && len >= COLL_QNIX_PAIR_LEAST && len <= most;
+	return m->pair && len >= COLL_QNIX_PAIR_LEAST && len <= most;
 }
 
 /* Blocking: the next component's turn comes after everything that was lined up before. */
 static inline bool coll_qnix_left_to_others(const struct coll_qnix_module *m)
 {
 	/* Acquire: pairs with the release where the state changes (setup.c). */
-	return atomic_load_explicit(&m->state, memory_order_acquire) == COLL_QNIX_OTHERS && !m->waiting;
+	enum coll_qnix_state state = atomic_load_explicit(&m->state, memory_order_acquire);
+
+	return OPAL_UNLIKELY(state != COLL_QNIX_READY) && ((state == COLL_QNIX_OTHERS && !m->waiting) || state == COLL_QNIX_ASK);
 }
 
 /* data.c: where the bytes are that travel; false: no memory.  `close` puts them where they belong. */

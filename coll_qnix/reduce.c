@@ -140,7 +140,7 @@ static int agreed(struct coll_qnix_module *m)
 /* Types without gaps, that need no unpacking. */
 static bool takes(const struct reduction *r)
 {
-	return r->len * (size_t)ompi_comm_size(r->m->comm) <= coll_qnix.allreduce_max && !coll_qnix_pair_sends(r->m, r->len, COLL_QNIX_PAIR_REDUCE) &&
+	return r->len * (size_t)ompi_comm_size(r->m->comm) <= coll_qnix.allreduce_max &&
 	       ompi_datatype_is_predefined(r->type) && opal_datatype_is_contiguous_memory_layout(&r->type->super, r->count) && !coll_qnix_left_to_others(r->m);
 }
 
@@ -161,6 +161,8 @@ int coll_qnix_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
 	if (r.len == 0)
 		return OMPI_SUCCESS;
 	rc = takes(&r) && !too_new(m) ? agreed(m) : COLL_QNIX_HAND_ON;
+	if (rc == OMPI_SUCCESS && coll_qnix_pair_sends(m, r.len, COLL_QNIX_PAIR_REDUCE))
+		rc = COLL_QNIX_HAND_ON;
 	if (OPAL_LIKELY(rc == OMPI_SUCCESS))
 		rc = r.len <= LEN_SHORT ? reduce_short(&r) : reduce_long(&r);
 	return OPAL_LIKELY(rc != COLL_QNIX_HAND_ON) ? rc : m->allreduce(sbuf, rbuf, count, type, op, comm, m->allreduce_module);

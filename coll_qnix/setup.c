@@ -7,7 +7,11 @@
  */
 #include "coll_qnix/coll_qnix.h"
 
-enum { WILLING = 1, AT_ONCE = 2 /* its NIC broadcasts within the call */ };
+enum {
+	WILLING = 1,
+	AT_ONCE = 2, /* its NIC broadcasts within the call, */
+	CARRIES = 4, /* and carries messages, too */
+};
 
 /* What each rank says; all decide the same from it. */
 struct says {
@@ -42,12 +46,12 @@ static void say(struct says *own)
 	memset(own, 0, sizeof(*own));
 	if (!coll_qnix.cmpi || coll_qnix.groups >= COLL_QNIX_GROUPS || cmpi_address(coll_qnix.cmpi, own->address, &len) != CMPI_OK)
 		return;
-	own->flags = WILLING | (cmpi_groups_at_once(coll_qnix.cmpi) ? AT_ONCE : 0);
+	own->flags = WILLING | (cmpi_groups_at_once(coll_qnix.cmpi) ? AT_ONCE : 0) | (coll_qnix.carries ? CARRIES : 0);
 	own->len = (uint32_t)len;
 }
 
-/* False: no memory. */
-static bool prepare(struct coll_qnix_module *m)
+/* Begins with the exchange.  False: no memory. */
+static bool prepare(struct coll_qnix_module *m, enum coll_qnix_state exchange)
 {
 	size_t n = (size_t)ompi_comm_size(m->comm);
 	struct coll_qnix_setup *s = calloc(1, sizeof(*s) + n * sizeof(s->all[0]));
@@ -60,7 +64,7 @@ static bool prepare(struct coll_qnix_module *m)
 	say(&s->own);
 	s->counted = s->own.flags & WILLING;
 	coll_qnix.groups += s->counted;
-	state(m, COLL_QNIX_GATHER);
+	state(m, exchange);
 	return true;
 }
 
@@ -68,7 +72,7 @@ void coll_qnix_setup_begin(struct coll_qnix_module *m)
 {
 	struct coll_qnix_setup *s;
 
-	if (!prepare(m))
+	if (!prepare(m, COLL_QNIX_GATHER))
 		return;
 	s = m->setup;
 	if (m->iallgather(&s->own, sizeof(s->own), MPI_BYTE, s->all, sizeof(s->own), MPI_BYTE, m->comm, &s->request,
@@ -117,9 +121,11 @@ static int join(struct coll_qnix_module *m)
 
 static void decide(struct coll_qnix_module *m)
 {
+	uint32_t flags = flags_of_all(m->setup, (size_t)ompi_comm_size(m->comm));
 	int err;
 
-	m->at_once = flags_of_all(m->setup, (size_t)ompi_comm_size(m->comm)) & AT_ONCE;
+	m->at_once = flags & AT_ONCE;
+	m->pair = flags & CARRIES && ompi_comm_size(m->comm) == 2;
 	state(m, COLL_QNIX_JOIN);
 	err = join(m);
 	if (err == CMPI_OK)
@@ -143,7 +149,7 @@ void coll_qnix_setup_now(struct coll_qnix_module *m)
 	int rc;
 
 	OPAL_THREAD_LOCK(&coll_qnix.lock);
-	ready = prepare(m);
+	ready = prepare(m, COLL_QNIX_ASK);
 	OPAL_THREAD_UNLOCK(&coll_qnix.lock);
 	if (!ready)
 		return;
