@@ -49,6 +49,18 @@ static void delay(struct side *s)
 		atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* Nothing was there a moment ago. */
+static void look_or_sleep(struct side *s, struct nic_wait *wait)
+{
+	double from = kin_now();
+
+	if (nic_poll(s->e.nic) || !nic_wait_doze(s->e.nic, wait, LONG * UINT64_C(1000000000)))
+		return;
+	delay(s);
+	nic_wait_rest(wait);
+	s->slow += kin_now() - from > LONG / 2;
+}
+
 static void await(struct side *s)
 {
 	struct nic_desc *d = &s->e.desc[s->taken % RECEIVES];
@@ -57,15 +69,8 @@ static void await(struct side *s)
 	/* So that an answer comes quickly at times, about when the other end goes to sleep. */
 	for (unsigned looks = draw(s, draw(s, 2) ? 32 : 512); looks && !nic_poll(s->e.nic); looks--)
 		;
-	while (!(status_of(d) & NIC_ST_DONE)) {
-		double from = kin_now();
-
-		if (nic_poll(s->e.nic) || !nic_wait_doze(s->e.nic, &wait, LONG * UINT64_C(1000000000)))
-			continue;
-		delay(s);
-		nic_wait_rest(&wait);
-		s->slow += kin_now() - from > LONG / 2;
-	}
+	while (!(status_of(d) & NIC_ST_DONE))
+		look_or_sleep(s, &wait);
 	s->taken++;
 	post(s);
 }
@@ -248,15 +253,8 @@ static bool await_end(struct side *s, uint32_t op)
 
 	for (unsigned looks = draw(s, draw(s, 2) ? 8 : 128); looks; looks--)
 		nic_poll(s->e.nic);
-	while ((err = nic_op_test(s->e.nic, op, NULL)) == NIC_NOT_DONE && !atomic_load(&given_up)) {
-		double from = kin_now();
-
-		if (nic_poll(s->e.nic) || !nic_wait_doze(s->e.nic, &wait, LONG * UINT64_C(1000000000)))
-			continue;
-		delay(s);
-		nic_wait_rest(&wait);
-		s->slow += kin_now() - from > LONG / 2;
-	}
+	while ((err = nic_op_test(s->e.nic, op, NULL)) == NIC_NOT_DONE && !atomic_load(&given_up))
+		look_or_sleep(s, &wait);
 	s->taken += err == NIC_OK;
 	return err == NIC_OK;
 }

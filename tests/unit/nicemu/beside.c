@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -284,6 +285,63 @@ static void taken_at_once(void)
 	all_gone();
 }
 
+static void meet(void)
+{
+	for (int i = 0; i < MEMBERS; i++) {
+		CHECK_EQ(nic_barrier(locked(&m[i]), m[i].group, &m[i].op), NIC_OK);
+		leave(&m[i], false);
+	}
+	for (int i = 0; i < MEMBERS; i++)
+		while (tested(&m[i], NULL) == NIC_NOT_DONE)
+			sched_yield();
+}
+
+/* Nanoseconds; 0: this kernel does not say, or the process has another policy. */
+static uint64_t slice_of(int pid)
+{
+	struct { /* as the kernel has it */
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { 0 };
+
+	return syscall(SYS_sched_getattr, pid, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER ? 0 : attr.runtime;
+}
+
+/* Has it the short ones, or has it others, before long?  It is left alone meanwhile, or kept busy. */
+static bool slice_comes(int pid, bool is_short)
+{
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		if ((slice_of(pid) == 100000) == is_short)
+			return true;
+		if (is_short)
+			usleep(1000);
+		else
+			for (int k = 0; k < 100; k++)
+				meet();
+	}
+	return false;
+}
+
+/* A daemon that sleeps is to come ahead of others when it is woken; one that is awake is to yield to them. */
+static void slices(void)
+{
+	int pid;
+
+	if (!slice_of(getpid()))
+		SKIP("this kernel has no slices that a process may ask for");
+	open_all("direct", "daemon");
+	join_all();
+	pid = found_of(device).daemon;
+	CHECK(slice_comes(pid, true));
+	CHECK(slice_comes(pid, false));
+	CHECK(slice_comes(pid, true));
+	close_all();
+	all_gone();
+}
+
 /* Page faults of a process that needed no file; -1: not known. */
 static long faults(int pid)
 {
@@ -330,13 +388,7 @@ static void no_pages_on_the_way(void)
 	for (int k = 0; k < 900; k++) { /* 14 pages of commands of each of three */
 		for (int i = 0; i < 2 && k == 20; i++)
 			before[i] = faults(pid[i]);
-		for (int i = 0; i < MEMBERS; i++) {
-			CHECK_EQ(nic_barrier(locked(&m[i]), m[i].group, &m[i].op), NIC_OK);
-			leave(&m[i], false);
-		}
-		for (int i = 0; i < MEMBERS; i++)
-			while (tested(&m[i], NULL) == NIC_NOT_DONE)
-				sched_yield();
+		meet();
 	}
 	for (int i = 0; i < 2; i++) {
 		CHECK(before[i] > 0);
@@ -532,6 +584,7 @@ int main(void)
 	CASE(qnix_daemon_goes_on);
 	CASE(one_daemon);
 	CASE(taken_at_once);
+	CASE(slices);
 	CASE(no_pages_on_the_way);
 	CASE(commands_wake_it);
 	CASE(on_processors);

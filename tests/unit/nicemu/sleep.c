@@ -10,7 +10,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -365,59 +364,6 @@ static void the_daemon_wakes(void)
 	nic_param_set("engine", "inline", "test");
 }
 
-/* Nanoseconds; 0: this kernel does not say, or nobody may ask. */
-static uint64_t slice_of(int32_t pid)
-{
-	struct { /* as the kernel has it */
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = { 0 };
-
-	return syscall(SYS_sched_getattr, pid, &attr, sizeof(attr), 0) || attr.policy != SCHED_OTHER ? 0 : attr.runtime;
-}
-
-/* Whether it gets there before long, or away from there; told what it is to do meanwhile. */
-static bool slice_comes(struct end *e, int32_t pid, bool is_short, uint32_t group)
-{
-	double until = kin_now() + KIN_SECONDS;
-	uint32_t op;
-
-	while ((slice_of(pid) == 100000) != is_short && kin_now() < until) {
-		if (is_short)
-			usleep(1000);
-		else if (nic_barrier(e->nic, group, &op) == NIC_OK)
-			ended(e, op, NULL);
-	}
-	return kin_now() < until;
-}
-
-/* A daemon that sleeps is to come ahead of others when it is woken; one that is awake is to yield to them. */
-static void slices_of_a_daemon(void)
-{
-	uint32_t slot, op, group;
-	struct end e;
-	int32_t pid;
-
-	nic_param_set("engine", "daemon", "test");
-	end_open(&e, kin_device("sleep-slices"));
-	nic_param_set("engine", "inline", "test");
-	pid = nic_load_relaxed(&e.nic->map->hdr.daemon.pid);
-	slot = slot_of(&e);
-	CHECK_EQ(nic_group_join(e.nic, &(struct nic_group_args){ .name = 1, .size = 1, .slot = &slot }, &op), NIC_OK);
-	REQUIRE(ended(&e, op, &group));
-	if (slice_of(pid)) {
-		CHECK(slice_comes(&e, pid, true, group));
-		CHECK(slice_comes(&e, pid, false, group));
-		CHECK(slice_comes(&e, pid, true, group));
-	}
-	end_close(&e);
-	if (!slice_of(getpid()))
-		SKIP("this kernel has no slices that a process may ask for");
-}
-
 static void on_each_arch(void)
 {
 	static const char *const archs[] = { "direct", "qnix" };
@@ -606,7 +552,6 @@ int main(void)
 	CASE(closing_ends_a_sleep);
 	CASE(requests_wake);
 	on_each_arch();
-	CASE(slices_of_a_daemon);
 	CASE(a_sleeper_is_killed);
 	CASE(a_sleeper_loses_its_peer);
 	CASE(without_membarrier);
