@@ -59,7 +59,7 @@ enum {
 struct nic_board_part {
 	_Alignas(64) _Atomic uint32_t seq; /* number of the part, from 1 on */
 	uint32_t total;  /* bytes of the broadcast */
-	uint32_t offset; /* of this part in it */
+	uint32_t end;    /* of this part in it: the next one begins there */
 	uint32_t buffer; /* where its data is: + 1, of the pool; 0: on the board */
 	uint8_t data[NIC_BOARD_BRIEF];
 };

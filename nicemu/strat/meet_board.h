@@ -7,14 +7,16 @@
 
 enum {
 	NIC_BOARD_LOOKS = 2000,     /* at once, when there is a core for each: some microseconds */
-	NIC_BOARD_PART = 8192,      /* bytes of a part at most */
+	NIC_BOARD_PART = 8 << 10,          /* bytes of a part: members with a core each copy one into and another one out of the board at once */
+	NIC_BOARD_PART_CROWDED = 16 << 10, /* where they take turns nothing is gained by that, and more parts are more work */
+	NIC_BOARD_PART_MAX = 24 << 10,     /* of a NIC elsewhere, for which each is some system calls */
 	NIC_BOARD_START = 256,      /* bytes behind the first page border in its buffer */
 	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
 	NIC_BOARD_AWAITED = 128, /* bytes of a broadcast that is awaited in the barrier before it, at most */
 	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
 };
 
-_Static_assert(NIC_PAGE + NIC_BOARD_START + NIC_BOARD_PART <= NIC_BUFFER_SIZE && NIC_BOARD_PLACES * NIC_BOARD_SMALL <= NIC_BOARD_PART, "there is room");
+_Static_assert(NIC_PAGE + NIC_BOARD_START + NIC_BOARD_PART_MAX <= NIC_BUFFER_SIZE && NIC_BOARD_PLACES * NIC_BOARD_SMALL <= NIC_BOARD_PART, "there is room");
 
 static inline uint32_t nic_board_looks(const struct nic *nic)
 {
@@ -30,12 +32,6 @@ static inline uint32_t nic_board_looks(const struct nic *nic)
 static inline bool nic_board_is_awaited(const struct nic *nic, const struct nic_group *g)
 {
 	return g->size == 2 && g->lead != NIC_PLACE_ANY && g->lead_len <= NIC_BOARD_AWAITED && nic_board_looks(nic) > 1;
-}
-
-/* Bytes of the next part, when so many are left. */
-static inline uint32_t nic_board_part_len(uint32_t left)
-{
-	return left < NIC_BOARD_PART ? left : NIC_BOARD_PART;
 }
 
 /* G4: does the word that was read just now, with acquire, belong to this group still? */

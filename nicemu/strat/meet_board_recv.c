@@ -34,17 +34,33 @@ static void spoil(struct nic_cast *cast, uint32_t why)
 	cast->bad = true;
 }
 
-/* The header of the part that is there. */
-static bool check(struct nic_cast *cast, uint32_t total, uint32_t offset)
+/* May a part that begins at `at` end there?  Only that of an empty broadcast is empty. */
+static inline bool is_part(uint32_t total, uint32_t at, uint32_t end)
+{
+	return end <= total && (end > at ? end - at <= NIC_BOARD_PART_MAX : total == 0);
+}
+
+/* Read once: what is checked is what is used, whatever the root writes there meanwhile. */
+static inline uint32_t end_of(const struct nic_board_part *p)
+{
+	uint32_t end = p->end;
+
+	__asm__("" : "+r"(end));
+	return end;
+}
+
+/* The header of the part that is there.  Returns where the part ends: if it says what cannot be, the broadcast ends with it. */
+static uint32_t check(struct nic_cast *cast, uint32_t total, uint32_t end, bool direct)
 {
 	if (cast->at == 0) {
 		cast->total = total <= NIC_BCAST_MAX ? total : 0;
 		if (cast->total != cast->len)
 			spoil(cast, NIC_WHY_LENGTH);
 	}
-	if (total != cast->total || offset != cast->at)
-		spoil(cast, NIC_WHY_DATA);
-	return !cast->bad;
+	if (total == cast->total && (direct ? cast->at == 0 && end == total : is_part(total, cast->at, end)))
+		return end;
+	spoil(cast, NIC_WHY_DATA);
+	return cast->total;
 }
 
 /* The root need not look before its places are used up; but it must be told in time, and of the last. */
@@ -98,17 +114,17 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	const union qnix_region *region = &nic->slot->qnix.vni.recv_region[NIC_CALL_FIRST + call];
 	struct nic_member *m = &g->member[cast->place];
 	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
-	uint32_t buffer, left, len, why;
+	uint32_t buffer, end, len, why;
 	bool direct;
 
 	if (nic_load_acquire(&p->seq) != m->parts + 1) /* G2 */
 		return false;
-	if (nic_unlikely(!check(cast, p->total, p->offset)))
-		nic_count(nic, bad_packets, 1);
 	buffer = p->buffer;
 	direct = is_direct(g, m, buffer);
-	left = cast->total - cast->at;
-	len = direct ? left : nic_board_part_len(left);
+	end = check(cast, p->total, end_of(p), direct);
+	if (nic_unlikely(cast->bad))
+		nic_count(nic, bad_packets, 1);
+	len = end - cast->at;
 	if (direct && !cast->bad && (why = pull_all(nic, m, p, region->descriptor[0], cast->total)) != 0)
 		spoil(cast, why);
 	else if (!direct && nic_likely(!cast->bad))
@@ -116,7 +132,7 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 		               len <= NIC_BOARD_BRIEF ? p->data : nic_board_data(nic, m->board, m->parts, cast->total, buffer), len);
 	if (nic_unlikely(!was_here(m)))
 		spoil(cast, NIC_WHY_LEFT);
-	cast->at += len;
+	cast->at = end;
 	m->parts++;
 	return true;
 }
@@ -222,17 +238,23 @@ static inline const uint8_t *part_data(const struct nic *nic, struct nic_group *
 	return data;
 }
 
-/* The next part, as `take` would take it; what is not as it should be is left to that. */
-static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t total, uint32_t at, uint32_t len)
+/* The next part, from `*at` on, which moves to its end, as `take` would take it; what is not as it should be is left to that. */
+static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t total, uint32_t *at, bool whole)
 {
 	struct nic_member *m = &g->member[place];
 	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
+	uint32_t end, len;
 
-	if (nic_unlikely(!wait_next(m, looks_at(nic, g, place)) || p->total != total || p->offset != at))
+	if (nic_unlikely(!wait_next(m, looks_at(nic, g, place)) || p->total != total))
 		return false;
-	nic_host_write(nic, bus + at, part_data(nic, g, m, p, total, len), len);
+	end = end_of(p);
+	if (nic_unlikely(whole ? end != total : !is_part(total, *at, end)))
+		return false;
+	len = (whole ? total : end) - *at;
+	nic_host_write(nic, bus + *at, part_data(nic, g, m, p, total, len), len);
 	if (nic_unlikely(!was_here(m)))
 		return false;
+	*at += len;
 	m->parts++;
 	return true;
 }
@@ -262,15 +284,13 @@ void nic_board_await(const struct nic *nic, struct nic_group *g)
 static nic_noinline bool take_parts(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
 {
 	struct nic_member *m = &g->member[place];
-	uint32_t at = 0, n;
+	uint32_t at = 0;
 
 	do {
-		n = nic_board_part_len(len - at);
-		if (nic_unlikely(!take_now(nic, g, place, bus, len, at, n))) {
+		if (nic_unlikely(!take_now(nic, g, place, bus, len, &at, false))) {
 			m->ahead = at;
 			return false;
 		}
-		at += n;
 		if (m->parts - m->told >= TELL || at == len)
 			acknowledge(nic, g, place, m);
 	} while (at < len);
@@ -281,8 +301,9 @@ static nic_noinline bool take_parts(struct nic *nic, struct nic_group *g, uint32
 static inline bool take_part(struct nic *nic, struct nic_group *g, uint32_t place, uint64_t bus, uint32_t len)
 {
 	struct nic_member *m = &g->member[place];
+	uint32_t at = 0;
 
-	if (nic_unlikely(!take_now(nic, g, place, bus, len, 0, len)))
+	if (nic_unlikely(!take_now(nic, g, place, bus, len, &at, true)))
 		return false;
 	acknowledge(nic, g, place, m);
 	return true;
@@ -315,7 +336,7 @@ static bool take_direct(struct nic *nic, struct nic_group *g, uint32_t place, ui
 	struct nic_board_direct direct;
 
 	memcpy(&direct, p->data, sizeof(direct));
-	if (p->total != len || p->offset != 0 || direct.own > len || pull(nic, m, direct.addr, bus, direct.own))
+	if (p->total != len || p->end != len || direct.own > len || pull(nic, m, direct.addr, bus, direct.own))
 		return false;
 	if (direct.own < len && !settle(nic, nic->link[m->slot & (NIC_MAX_SLOTS - 1)]) &&
 	    pull(nic, m, direct.addr + direct.own, bus + direct.own, len - direct.own))

@@ -8,10 +8,8 @@
 #include "nicemu/strat/meet_board.h"
 
 enum {
-	FEW = 4,               /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
-	FEW_MAX = 16 << 10,
-	SOME = NIC_BOARD_BUFFERS - NIC_BOARD_HOT,
-	SOME_MAX = 64 << 10,
+	FEW = NIC_BOARD_BUFFERS - NIC_BOARD_HOT, /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
+	FEW_MAX = 64 << 10,
 	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
 	WANTS_LOOKS = 2 * NIC_BOARD_LOOKS,   /* for one that wants one: some times as long as a word takes there and back */
 	VAIN_MAX = 6,        /* times in vain, each of which doubles how many are not waited for */
@@ -22,7 +20,7 @@ enum {
 	HALF_MIN = 32 << 10, /* bytes of a broadcast that both copy a half of */
 	PAGE = 4096,
 };
-_Static_assert(FEW_MAX / NIC_BOARD_PART <= FEW && SOME_MAX / NIC_BOARD_PART <= SOME, "no broadcast waits for buffers of its own");
+_Static_assert(FEW_MAX / NIC_BOARD_PART <= FEW, "no broadcast waits for buffers of its own");
 
 /* How many of this member's parts that one has read; a number that cannot be is none. */
 static uint32_t has_read(const struct nic_group *g, const struct nic_member *m)
@@ -83,10 +81,21 @@ static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
 	return buffer == NIC_BOARD_PLACES || g->used[buffer] - read - 1 >= g->put - read;
 }
 
-/* Are the buffers of a whole broadcast read, when so many take turns? */
-static bool are_read(const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
+/* Bytes of a part of this process's, but for the last. */
+static uint32_t part_of(const struct nic *nic)
 {
-	for (uint32_t i = 0; i * NIC_BOARD_PART < total; i++)
+#ifdef NIC_ELSEWHERE
+	(void)nic;
+	return NIC_BOARD_PART_MAX;
+#else
+	return nic_likely(nic_board_looks(nic) > 1) ? NIC_BOARD_PART : NIC_BOARD_PART_CROWDED;
+#endif
+}
+
+/* Are the buffers of a whole broadcast read, when so many take turns? */
+static bool are_read(const struct nic *nic, const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
+{
+	for (uint32_t i = 0; i * part_of(nic) < total; i++)
 		if (!is_read(g, buffer_of(turns, g->put + i, total), read))
 			return false;
 	return true;
@@ -98,9 +107,9 @@ static bool are_read(const struct nic_group *g, uint32_t turns, uint32_t total, 
  */
 static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t read)
 {
-	uint32_t turns = total <= FEW_MAX ? FEW : total <= SOME_MAX ? SOME : NIC_BOARD_PLACES;
+	uint32_t turns = total <= FEW_MAX ? FEW : NIC_BOARD_PLACES;
 
-	return nic_likely(nic_board_looks(nic) > 1) || are_read(g, turns, total, read) ? turns : NIC_BOARD_PLACES;
+	return nic_likely(nic_board_looks(nic) > 1) || are_read(nic, g, turns, total, read) ? turns : NIC_BOARD_PLACES;
 }
 
 static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
@@ -187,7 +196,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 		(nic_unlikely(g->stores && total >= FILL_MIN) ? nic_host_read_stores : nic_host_read)(nic, nic_board_place(nic, buffer, g->put, total), bus + offset, len);
 	}
 	p->total = total;
-	p->offset = offset;
+	p->end = offset + len;
 	p->buffer = buffer;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
 	let_go(nic, g, total, buffer);
@@ -198,7 +207,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
 	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
-	uint32_t len = nic_board_part_len(cast->len - cast->at);
+	uint32_t left = cast->len - cast->at, part = part_of(nic), len = left < part ? left : part;
 
 	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
 		return false;
@@ -266,7 +275,7 @@ void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context)
 /* Places and buffers for all parts of it. */
 static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 {
-	uint32_t n = (len + NIC_BOARD_PART - 1) / NIC_BOARD_PART;
+	uint32_t n = (len + part_of(nic) - 1) / part_of(nic);
 
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
@@ -358,7 +367,7 @@ static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t le
 
 	memcpy(p->data, &direct, sizeof(direct));
 	p->total = len;
-	p->offset = 0;
+	p->end = len;
 	p->buffer = NIC_BOARD_DIRECT;
 	nic_store_release(&p->seq, ++g->put); /* G2 */
 	nic_board_wake_all(nic, g);
@@ -374,10 +383,10 @@ static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t le
 /* All parts of one; places and buffers are there, if there are several. */
 static inline bool put_parts(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
-	uint32_t at = 0, n;
+	uint32_t at = 0, part = part_of(nic), n;
 
 	do {
-		n = nic_board_part_len(len - at);
+		n = len - at < part ? len - at : part;
 		if (nic_unlikely(!put(nic, g, bus, len, at, n)))
 			return false;
 		at += n;

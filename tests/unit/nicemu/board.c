@@ -205,7 +205,7 @@ static void short_ones_lie_inside(void)
 /* A few buffers take turns and stay in the cache.  Where processes take turns, too, the root takes others rather than wait. */
 static void few_buffers_take_turns(void)
 {
-	enum { FEW = 4 };
+	enum { FEW = 8 };
 	uint32_t late;
 
 	join(17, 2);
@@ -229,6 +229,32 @@ static void few_buffers_take_turns(void)
 	for (int k = 0; k < NIC_BOARD_PLACES; k++)
 		CHECK_EQ(numbered(1, k), NIC_OP_OVER);
 	CHECK(buffers_taken(0) > FEW);
+	n[0]->waiting.crowded = false;
+	leave(2);
+}
+
+/* How many parts there are is the root's affair: processes that take turns have longer ones. */
+static void as_many_parts_as_the_root_likes(void)
+{
+	static const struct {
+		uint32_t len, parts[2]; /* with a core each, and in turns */
+	} broadcasts[] = { { 8192, { 1, 1 } }, { 8193, { 2, 1 } }, { 16384, { 2, 1 } }, { 40000, { 5, 3 } }, { 65536, { 8, 4 } } };
+
+	join(42, 2);
+	for (size_t k = 0; k < sizeof(broadcasts) / sizeof(broadcasts[0]); k++)
+		for (uint32_t crowded = 0; crowded < 2; crowded++) {
+			uint32_t len = broadcasts[k].len, before = n[0]->groups->group[group[0]].put;
+
+			n[0]->waiting.crowded = crowded;
+			for (uint32_t i = 0; i < len; i++)
+				data[0][i] = (uint8_t)(i * 7 + crowded);
+			memset(data[1], GUARD, len + 1);
+			CHECK_EQ(bcast(0, 0, len), NIC_OP_OVER);
+			CHECK_EQ(bcast(1, 0, len), NIC_OP_OVER);
+			CHECK(memcmp(data[0], data[1], len) == 0);
+			CHECK_EQ(data[1][len], GUARD);
+			CHECK_EQ(n[0]->groups->group[group[0]].put - before, broadcasts[k].parts[crowded]);
+		}
 	n[0]->waiting.crowded = false;
 	leave(2);
 }
@@ -287,8 +313,9 @@ static void lengths_differ(void)
 static void lies_of_a_root(void)
 {
 	static const struct nic_board_part lies[] = {
-		{ .total = UINT32_MAX }, { .total = NIC_BCAST_MAX + 1 }, { .total = 6000, .offset = 100 }, { .total = 6000, .offset = UINT32_MAX },
-		{ .total = 6000, .offset = 0, .buffer = 0 }, { .total = 6000, .offset = 0, .buffer = UINT32_MAX }, { .total = 0 },
+		{ .total = UINT32_MAX, .end = UINT32_MAX }, { .total = NIC_BCAST_MAX + 1, .end = 8192 }, { .total = 6000, .end = 6001 },
+		{ .total = 6000, .end = UINT32_MAX }, { .total = 6000, .end = 0 }, { .total = 6000, .end = 100 },
+		{ .total = 6000, .end = 6000, .buffer = 0 }, { .total = 6000, .end = 6000, .buffer = UINT32_MAX }, { .total = 0, .end = 0 },
 	};
 
 	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
@@ -301,13 +328,37 @@ static void lies_of_a_root(void)
 		p = &board_of(0)->part[0];
 		for (uint32_t i = 0; i < NIC_BOARD_PLACES; i++, p++) {
 			p->total = lies[k].total;
-			p->offset = lies[k].offset;
+			p->end = lies[k].end;
 			p->buffer = lies[k].buffer;
 			nic_store_release(&p->seq, i + 1);
 		}
 		next = over(1, op, NULL);
 		CHECK(next == NIC_STATE || next == NIC_OK || next == NIC_NOT_DONE);
 		CHECK_EQ(data[1][6000], GUARD);
+		leave(2);
+	}
+}
+
+/* Slot 0 says that a part goes on behind the end of its buffer. */
+static void longer_than_a_part(void)
+{
+	enum { LEN = 60000 };
+	struct nic_board_part *p;
+	uint32_t op;
+
+	for (int waits = 0; waits < 2; waits++) { /* for the part, or finds it there */
+		join(43, 2);
+		memset(data[1], GUARD, sizeof(data[1]));
+		op = waits ? bcast(1, 0, LEN) : NIC_OP_OVER;
+		p = &board_of(0)->part[0];
+		p->total = p->end = LEN;
+		p->buffer = 1;
+		nic_store_release(&p->seq, 1);
+		op = waits ? op : bcast(1, 0, LEN);
+		CHECK(op != NIC_OP_OVER);
+		CHECK_EQ(over(1, op, NULL), NIC_STATE);
+		CHECK(data[1][0] == GUARD && data[1][LEN - 1] == GUARD);
+		CHECK(n[1]->counter[NIC_C_bad_packets] > 0);
 		leave(2);
 	}
 }
@@ -457,9 +508,11 @@ int main(void)
 	CASE(numbers_wrap);
 	CASE(short_ones_lie_inside);
 	CASE(few_buffers_take_turns);
+	CASE(as_many_parts_as_the_root_likes);
 	CASE(filled_in_two_ways);
 	CASE(lengths_differ);
 	CASE(lies_of_a_root);
+	CASE(longer_than_a_part);
 	CASE(lies_of_a_receiver);
 	CASE(buffers_come_back);
 	CASE(boards_do_not_starve);
