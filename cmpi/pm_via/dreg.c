@@ -17,11 +17,12 @@
 
 enum {
 	PAGE = 4096,
-	LARGE_AFTER = 64 << 20, /* to make a large page takes about the time that it then saves in moving so much */
+	LARGE_AFTER = 64 << 20, /* bytes moved for one large page, at least */
+	LARGE_PRICE = 128,      /* and for each nanosecond that one takes: it saves about as much in moving them */
 	LARGE_ROUNDS = 6,       /* after each round over the entry twice as much, so many times */
 	LARGE_MOST = 8,         /* at once, */
-	LARGE_LONG = 1000000,   /* and none after so many nanoseconds: where free memory is in small pieces, each may take 20 million; */
-	LARGE_SHARE = 4,        /* then it goes on when this has been one part of so many of the time since: about when it has paid */
+	LARGE_LONG = 1000000,   /* and none after so many nanoseconds: where free memory is in small pieces, or a hypervisor has yet to find it, each may take 5 or 20 million; */
+	LARGE_SHARE = 4,        /* then it goes on when this has been one part of so many of the time since */
 };
 
 static uint64_t nanoseconds(void)
@@ -133,6 +134,12 @@ static struct via_dreg_entry *entry_alloc(struct cmpi *c)
 	return e;
 }
 
+/* So many bytes moved are worth the next large page under it, as far as is known. */
+static uint64_t large_worth(const struct via_dreg *d, const struct via_dreg_entry *e)
+{
+	return (d->large_price > LARGE_AFTER ? d->large_price : LARGE_AFTER) << e->large_round;
+}
+
 static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len, unsigned access)
 {
 	struct via_dreg *d = &c->dreg;
@@ -146,7 +153,7 @@ static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len
 	e->base = base & ~(uint64_t)(PAGE - 1);
 	e->len = ((base + len + PAGE - 1) & ~(uint64_t)(PAGE - 1)) - e->base;
 	e->access = access;
-	e->large_after = LARGE_AFTER;
+	e->large_after = large_worth(d, e);
 	e->large_next = e->base;
 	if (!nic_register(c, e)) {
 		e->chain = d->free_entries;
@@ -170,27 +177,35 @@ static struct via_dreg_entry *create(struct cmpi *c, uint64_t base, uint64_t len
  */
 static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dreg_entry *e)
 {
-	uint64_t from = nanoseconds(), spent = 0;
+	struct via_dreg *d = &c->dreg;
+	uint64_t from, last, now, price;
+	bool made;
 
-	if (from < c->dreg.large_rest) {
+	if (e->used < (e->large_after = large_worth(d, e))) /* it has been cheaper */
+		return;
+	from = last = nanoseconds();
+	if (from < d->large_rest) {
 		e->used -= e->large_after / 8; /* a little later */
 		return;
 	}
-	for (int n = 0; e->used >= e->large_after && n < LARGE_MOST && spent < LARGE_LONG; n++) {
+	for (int n = 0; e->used >= e->large_after && n < LARGE_MOST && last - from < LARGE_LONG; n++, last = now) {
 		e->used -= e->large_after;
-		VipxLargePage(c->nic, (void *)(uintptr_t)e->large_next);
-		spent = nanoseconds() - from;
+		made = VipxLargePage(c->nic, (void *)(uintptr_t)e->large_next) == VIP_SUCCESS;
+		now = nanoseconds();
+		price = (now - last) * LARGE_PRICE;
+		if (made || price > d->large_price) /* to refuse one takes no time, mostly */
+			d->large_price = (d->large_price + price) / 2;
 		e->large_next = (e->large_next & ~(uint64_t)(VIPX_LARGE_PAGE - 1)) + VIPX_LARGE_PAGE;
-		if (e->large_next - e->base < e->len)
-			continue;
-		e->large_next = e->base;
-		if (e->large_after < (uint64_t)LARGE_AFTER << LARGE_ROUNDS)
-			e->large_after *= 2;
+		if (e->large_next - e->base >= e->len) {
+			e->large_next = e->base;
+			e->large_round += e->large_round < LARGE_ROUNDS;
+		}
+		e->large_after = large_worth(d, e);
 	}
 	if (e->used > e->large_after)
 		e->used = e->large_after;
-	if (spent >= LARGE_LONG)
-		c->dreg.large_rest = from + spent * LARGE_SHARE;
+	if (last - from >= LARGE_LONG)
+		d->large_rest = from + (last - from) * LARGE_SHARE;
 }
 
 /* ---- records of users ------------------------------------------------------------------------------------------------ */

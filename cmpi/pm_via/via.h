@@ -136,6 +136,7 @@ struct via_dreg_entry {
 	struct via_dreg_entry *newer, *older; /* unused ones, by age */
 	uint64_t used, large_after;           /* bytes asked for; how many of them are worth a large page */
 	uint64_t large_next;                  /* address that the next one is asked for at */
+	uint8_t large_round;                  /* over the entry */
 };
 struct via_dreg {
 	struct via_dreg_entry *recent; /* last hit or miss */
@@ -144,6 +145,7 @@ struct via_dreg {
 	struct via_dreg_entry *newest, *oldest; /* unused */
 	uint32_t entries;
 	uint64_t large_rest; /* no large pages before this time */
+	uint64_t large_price; /* bytes to be moved for what the last ones took */
 	struct via_reg *free_regs;
 	struct via_dreg_entry *free_entries; /* by chain */
 };

@@ -147,7 +147,7 @@ void nic_buffer_release(struct nic *nic)
 	spill(nic, NIC_SLOT_BUFFERS);
 }
 
-/* The cold ones, from the bottom of the stack; the top moves down into their places. */
+/* The ones that were read last: where all messages go one way, a few that are in the caches go round, and not all that the surplus may be. */
 static bool give_back(struct nic *nic, struct nic_link *link)
 {
 	enum { N = 11 };
@@ -167,10 +167,8 @@ static bool give_back(struct nic *nic, struct nic_link *link)
 	packet->ret.n = N;
 	slot->nbuffers -= N;
 	nic_store_order(); /* as in take */
-	for (uint32_t i = 0; i < N; i++) {
-		packet->ret.buffer[i] = slot->buffer[i];
-		slot->buffer[i] = slot->buffer[slot->nbuffers + i];
-	}
+	for (uint32_t i = 0; i < N; i++)
+		packet->ret.buffer[i] = slot->buffer[slot->nbuffers + i];
 	nic_link_publish(link, packet, 1);
 	link->balance -= N;
 	nic_count(nic, buffers_returned, N);
