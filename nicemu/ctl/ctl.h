@@ -84,7 +84,7 @@ struct nic {
 	struct qnix *qnix;
 	struct nic_groups *groups;
 	struct nic_trace *trace;
-	uint8_t buffer_known[NIC_POOL_BUFFERS]; /* pages of each that were read here as part of a stream */
+	uint8_t buffer_known[NIC_POOL_BUFFERS]; /* pages of each, as nic_buffer_known says */
 };
 
 static inline struct nic_vi_ctx *nic_vi(const struct nic *nic, uint32_t vi)
@@ -158,7 +158,7 @@ static inline uint8_t *nic_buffer(const struct nic *nic, uint32_t index)
 {
 	return nic->map->buffer[index & (NIC_POOL_BUFFERS - 1)];
 }
-/* Has so much of it been read here as part of a stream before?  The first time costs page faults, at both ends. */
+/* Has so much of it been written for a timed transfer, or read as part of a stream, here before?  The first time costs page faults, at both ends. */
 static inline bool nic_buffer_known(struct nic *nic, uint32_t index, uint32_t len)
 {
 	uint8_t *known = &nic->buffer_known[index & (NIC_POOL_BUFFERS - 1)], pages = (uint8_t)((len + NIC_PAGE - 1) / NIC_PAGE);

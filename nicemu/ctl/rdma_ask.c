@@ -337,6 +337,16 @@ static bool take_buffers(struct nic *nic, uint32_t *index, uint32_t n)
 	return true;
 }
 
+/* Do they have their pages, so that how long the transfer takes says something of the next ones? */
+static bool are_known(struct nic *nic, const uint32_t *index, uint32_t n, uint32_t len)
+{
+	bool known = true;
+
+	for (uint32_t i = 0; i < n; i++)
+		known &= nic_buffer_known(nic, index[i], len);
+	return known;
+}
+
 /* One part of the write: in the buffer, or in the packet. */
 static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, const struct nic_ask *a, uint32_t part,
                     const uint32_t *buffer, struct iovec **local)
@@ -365,6 +375,8 @@ nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_
 	if (!nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || (!inside && !take_buffers(nic, index, n)))
 		return STEP_AGAIN;
 	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
+	if (a->began && !inside && !are_known(nic, index, n, part))
+		a->began = 0;
 	for (uint32_t i = 0; i < n; i++)
 		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i], &local);
 	if (!inside) {
@@ -432,7 +444,7 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		return;
 	}
 	if (!nic_buffer_known(nic, index, len))
-		a->began = 0; /* how long it takes says nothing of the next ones */
+		a->began = 0; /* as in are_known */
 	for (unsigned i = 0; i < n; i++) {
 		nic_host_write(nic, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
 		at += to[i].iov_len;
