@@ -19,11 +19,15 @@ enum {
 	PAGE = 4096,
 	LARGE_AFTER = 64 << 20, /* bytes moved for one large page, at least */
 	LARGE_PRICE = 128,      /* and for each nanosecond that one takes: it saves about as much in moving them */
+	LARGE_REAL = 100000,    /* nanoseconds: what takes less has been refused, or was a large page before */
 	LARGE_ROUNDS = 6,       /* after each round over the entry twice as much, so many times */
 	LARGE_MOST = 8,         /* at once, */
 	LARGE_LONG = 1000000,   /* and none after so many nanoseconds: where free memory is in small pieces, or a hypervisor has yet to find it, each may take 5 or 20 million; */
 	LARGE_SHARE = 4,        /* then it goes on when this has been one part of so many of the time since */
 };
+
+/* However long one took: it may have been this process that was stopped. */
+static const uint64_t LARGE_DEAREST = (uint64_t)LARGE_AFTER << LARGE_ROUNDS;
 
 static uint64_t nanoseconds(void)
 {
@@ -179,9 +183,8 @@ static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dre
 {
 	struct via_dreg *d = &c->dreg;
 	uint64_t from, last, now, price;
-	bool made;
 
-	if (e->used < (e->large_after = large_worth(d, e))) /* it has been cheaper */
+	if (e->used < (e->large_after = large_worth(d, e))) /* they were cheaper when that was worked out */
 		return;
 	from = last = nanoseconds();
 	if (from < d->large_rest) {
@@ -190,11 +193,11 @@ static __attribute__((noinline)) void large_pages(struct cmpi *c, struct via_dre
 	}
 	for (int n = 0; e->used >= e->large_after && n < LARGE_MOST && last - from < LARGE_LONG; n++, last = now) {
 		e->used -= e->large_after;
-		made = VipxLargePage(c->nic, (void *)(uintptr_t)e->large_next) == VIP_SUCCESS;
+		VipxLargePage(c->nic, (void *)(uintptr_t)e->large_next);
 		now = nanoseconds();
 		price = (now - last) * LARGE_PRICE;
-		if (made || price > d->large_price) /* to refuse one takes no time, mostly */
-			d->large_price = (d->large_price + price) / 2;
+		if (now - last >= LARGE_REAL)
+			d->large_price = (d->large_price + (price < LARGE_DEAREST ? price : LARGE_DEAREST)) / 2;
 		e->large_next = (e->large_next & ~(uint64_t)(VIPX_LARGE_PAGE - 1)) + VIPX_LARGE_PAGE;
 		if (e->large_next - e->base >= e->len) {
 			e->large_next = e->base;

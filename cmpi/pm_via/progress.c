@@ -363,7 +363,7 @@ static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_pr
 	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
 	do {
 		n += arrival_by_value(c, proc, arrival);
-		while (n < budget && (row = take_row(c, proc, budget - n)) != 0)
+		while (n < budget && !arrival->Buffer && (row = take_row(c, proc, budget - n)) != 0) /* behind a long one comes another, mostly */
 			n += row;
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
 	spend(c, budget, n >= budget);

@@ -35,7 +35,7 @@ enum {
 	PUT_ROW = 8192,
 	PUT_ROW_FAST = 4096,
 	GET_FAIR = 32 << 10, /* of a read, where system calls are slow but copies are not */
-	SEND_SLOW = 288 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
+	SEND_SLOW = 256 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
 };
 
 /*

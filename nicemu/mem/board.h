@@ -42,6 +42,7 @@ enum {
 	NIC_BOARD_INSIDE = 256, /* as long as this a part need not touch another page, which costs more than its lines where processes take turns */
 	NIC_BOARD_INSIDES = 8,  /* a power of two */
 	NIC_BOARD_SMALL = 512, /* broadcasts of up to so many bytes share a buffer, behind those of the places: each place has its part of it */
+	NIC_BOARD_PART_MAX = 24 << 10, /* bytes of a part; how long each is below that is its root's affair */
 	NIC_BOARD_HOT = NIC_BOARD_PLACES + 1, /* from here on buffers take turns, and stay in the cache; those before are the places' */
 	NIC_BOARD_BUFFERS = NIC_BOARD_HOT + 8,
 	NIC_BOARD_WANTS = 2,   /* `wants`: so many times the number of the root's broadcast, from 1 on, and: */

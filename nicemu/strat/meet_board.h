@@ -7,9 +7,8 @@
 
 enum {
 	NIC_BOARD_LOOKS = 2000,     /* at once, when there is a core for each: some microseconds */
-	NIC_BOARD_PART = 8 << 10,          /* bytes of a part: members with a core each copy one into and another one out of the board at once */
-	NIC_BOARD_PART_CROWDED = 16 << 10, /* where they take turns nothing is gained by that, and more parts are more work */
-	NIC_BOARD_PART_MAX = 24 << 10,     /* of a NIC elsewhere, for which each is some system calls */
+	NIC_BOARD_PART = 8 << 10,   /* bytes of a part: members with a core each copy one into and another one out of the board at once */
+	NIC_BOARD_PART_CROWDED = 16 << 10, /* where they take turns nothing is gained by that, and more parts are more work; NIC_BOARD_PART_MAX: of a NIC elsewhere */
 	NIC_BOARD_START = 256,      /* bytes behind the first page border in its buffer */
 	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
 	NIC_BOARD_AWAITED = 128, /* bytes of a broadcast that is awaited in the barrier before it, at most */

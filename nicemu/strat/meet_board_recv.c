@@ -57,7 +57,7 @@ static uint32_t check(struct nic_cast *cast, uint32_t total, uint32_t end, bool 
 		if (cast->total != cast->len)
 			spoil(cast, NIC_WHY_LENGTH);
 	}
-	if (total == cast->total && (direct ? cast->at == 0 && end == total : is_part(total, cast->at, end)))
+	if (total == cast->total && (direct ? cast->at == 0 && end == cast->total : is_part(cast->total, cast->at, end)))
 		return end;
 	spoil(cast, NIC_WHY_DATA);
 	return cast->total;
@@ -250,7 +250,7 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 	end = end_of(p);
 	if (nic_unlikely(whole ? end != total : !is_part(total, *at, end)))
 		return false;
-	len = (whole ? total : end) - *at;
+	len = (whole ? total : end) - *at; /* of a whole one known before the line is there */
 	nic_host_write(nic, bus + *at, part_data(nic, g, m, p, total, len), len);
 	if (nic_unlikely(!was_here(m)))
 		return false;

@@ -82,20 +82,37 @@ static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
 }
 
 /* Bytes of a part of this process's, but for the last. */
-static uint32_t part_of(const struct nic *nic)
+static inline uint32_t part_of(const struct nic *nic)
 {
 #ifdef NIC_ELSEWHERE
 	(void)nic;
-	return NIC_BOARD_PART_MAX;
+	return NIC_BOARD_PART_MAX; /* each is some system calls */
 #else
 	return nic_likely(nic_board_looks(nic) > 1) ? NIC_BOARD_PART : NIC_BOARD_PART_CROWDED;
 #endif
 }
 
+/* Of the next part, when so many are left. */
+static inline uint32_t part_len(const struct nic *nic, uint32_t left)
+{
+	uint32_t part = part_of(nic);
+
+	return left < part ? left : part;
+}
+
+static inline uint32_t parts_of(const struct nic *nic, uint32_t total)
+{
+	uint32_t part = part_of(nic);
+
+	return (total + part - 1) / part;
+}
+
 /* Are the buffers of a whole broadcast read, when so many take turns? */
 static bool are_read(const struct nic *nic, const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
 {
-	for (uint32_t i = 0; i * part_of(nic) < total; i++)
+	uint32_t n = parts_of(nic, total);
+
+	for (uint32_t i = 0; i < n; i++)
 		if (!is_read(g, buffer_of(turns, g->put + i, total), read))
 			return false;
 	return true;
@@ -207,7 +224,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
 	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
-	uint32_t left = cast->len - cast->at, part = part_of(nic), len = left < part ? left : part;
+	uint32_t len = part_len(nic, cast->len - cast->at);
 
 	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
 		return false;
@@ -275,7 +292,7 @@ void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context)
 /* Places and buffers for all parts of it. */
 static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 {
-	uint32_t n = (len + part_of(nic) - 1) / part_of(nic);
+	uint32_t n = parts_of(nic, len);
 
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
@@ -383,10 +400,10 @@ static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t le
 /* All parts of one; places and buffers are there, if there are several. */
 static inline bool put_parts(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
-	uint32_t at = 0, part = part_of(nic), n;
+	uint32_t at = 0, n;
 
 	do {
-		n = len - at < part ? len - at : part;
+		n = part_len(nic, len - at);
 		if (nic_unlikely(!put(nic, g, bus, len, at, n)))
 			return false;
 		at += n;
