@@ -60,6 +60,7 @@ void via_params_read(struct via_params *out)
 		.vbuf_max = VipxParameterInt("vbuf_max"),
 		.connect_all = !strcmp(VipxParameterString("connect"), "all"),
 		.protocol = protocol(VipxParameterString("rendezvous")),
+		.rather_sends = !strcmp(VipxParameterString("rendezvous"), "auto"),
 		.rendezvous_threshold = (size_t)read("rendezvous_threshold", 0, 1 << 30),
 		.r3_threshold = (size_t)read("r3_threshold", 0, 1 << 30),
 		.eager_window = (size_t)read("eager_window", 0, 255 * VIA_CONSUMED_UNIT), /* see eager.c */

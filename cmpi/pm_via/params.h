@@ -23,6 +23,7 @@ struct via_params {
 	int64_t vbuf_max;          /* -1: no limit */
 	bool connect_all;
 	int protocol;              /* enum via_protocol: rendezvous asked for */
+	bool rather_sends;         /* but R3 of what the NIC would rather send */
 	size_t rendezvous_threshold, r3_threshold, eager_window;
 	uint32_t dreg_entries;
 	bool lazy_deregister;

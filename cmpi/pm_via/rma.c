@@ -376,12 +376,17 @@ int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local
 	return transfer_now(proc, &t, &proc->get_lengths, VIP_CONTROL_OP_RDMAREAD);
 }
 
+bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
+{
+	return proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len) == VIP_SUCCESS;
+}
+
 bool cmpi_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
 {
 	bool sent;
 
 	via_lock(proc->cmpi);
-	sent = proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len) == VIP_SUCCESS;
+	sent = via_rather_sent(proc, data, len);
 	via_unlock(proc->cmpi);
 	return sent;
 }

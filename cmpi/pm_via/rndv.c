@@ -2,7 +2,7 @@
 /*
  * Rendezvous: how the data of a long matched message travels once both sides are known.
  *
- *	R3	request, reply, data in packets: for what cannot be registered, and for short or empty messages
+ *	R3	request, reply, data in packets: for what cannot be registered, short or empty messages, and what the NIC would rather send
  *	RPUT	request, reply with the receiver's memory, RDMA write, RPUT_FINISH
  *	RGET	request with the sender's memory, RDMA read, RGET_FINISH
  *
@@ -28,7 +28,7 @@ static int choose(struct via_send *send)
 	struct cmpi *c = send->proc->cmpi;
 	uint64_t len = send->envelope.data_length;
 
-	if (!len || len < c->params.r3_threshold)
+	if (!len || len < c->params.r3_threshold || (c->params.rather_sends && via_rather_sent(send->proc, send->buf, (size_t)len)))
 		return VIA_PROTO_R3;
 	if (c->params.protocol != VIA_PROTO_RGET)
 		return c->params.protocol;

@@ -500,6 +500,7 @@ void via_rma_start(struct via_rma *rma);
 int via_rma_push(struct cmpi_proc *proc);
 void via_rma_done(struct via_vbuf *v, uint32_t status);
 void via_rma_fail(struct cmpi_proc *proc);
+bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len);
 
 /* atomic.c */
 bool via_atomic_request(struct cmpi_proc *proc, const struct via_atomic_request *packet);

@@ -106,6 +106,24 @@ static void r3(void)
 	every_protocol("r3", "cmpi_rndv_r3");
 }
 
+/* A message that the NIC would rather send (of the fake one's: of less than 100 bytes) goes in packets, the others are read. */
+static void as_the_nic_likes(void)
+{
+	REQUIRE(open_pair("auto"));
+	job[A].c->params.r3_threshold = 0;
+	message(99, 99, true, VIA_MODE_SYNC);
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 1);
+	message(100, 100, true, VIA_MODE_SYNC);
+	CHECK_EQ(job_count(A, "cmpi_rndv_rget"), 1);
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 1);
+	job_close();
+	REQUIRE(open_pair("rget"));
+	job[A].c->params.r3_threshold = 0;
+	message(99, 99, true, VIA_MODE_SYNC);
+	CHECK_EQ(job_count(A, "cmpi_rndv_rget"), 1);
+	job_close();
+}
+
 /* Whichever side cannot register its memory, the data goes through packets. */
 static void downgrades(const char *protocol, bool at_sender)
 {
@@ -180,6 +198,7 @@ static void eager_window_reopens(void)
 int main(void)
 {
 	CASE(rget);
+	CASE(as_the_nic_likes);
 	CASE(rput);
 	CASE(r3);
 	CASE(downgrade_rget_sender);

@@ -345,7 +345,7 @@ static void parameters_are_shown(void)
 	CHECK_EQ(cmpi_param_set("prepost_depth", "33", "test"), CMPI_OK);
 	CHECK_EQ(cmpi_param_int("prepost_depth"), 33);
 	CHECK_EQ(cmpi_param_set("no_such_thing", "33", "test"), CMPI_PARAMETER);
-	CHECK_STR(cmpi_param_string("rendezvous"), "rget");
+	CHECK_STR(cmpi_param_string("rendezvous"), "auto");
 }
 
 /* ---- handles ------------------------------------------------------------------------------------------------------------------------ */
