@@ -73,6 +73,7 @@ struct nic_group {
 	uint32_t bcasts, sent; /* started here; of them, those that are all on the board */
 	uint32_t put, read;   /* parts on the board; of them, those that all have read when that was looked at last */
 	uint32_t turns;       /* buffers that take turns for the broadcast from here under way */
+	uint32_t deep;        /* broadcasts from here of several parts; not counted to the end */
 	uint32_t used[NIC_BOARD_BUFFERS]; /* by buffer: number of the last part in it */
 	uint32_t sends, recvs; /* bit: call with a broadcast under way */
 	bool handed;           /* the receiver copies the one that the next command is about from this process's memory */

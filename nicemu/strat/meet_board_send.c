@@ -16,6 +16,7 @@ enum {
 	AHEAD = 2048,        /* bytes of a part that its root gets hold of ahead, at most */
 	FILL_MIN = 4096,     /* bytes of a broadcast whose buffers may be filled in two ways */
 	TIMED = 4,           /* one of so many of these is, when it is known which way is faster */
+	DEEP_AFTER = 256,    /* broadcasts of several parts, before one of two becomes one: a part that is longer than others touches pages that they do not */
 	LET_GO_MAX = 2048,   /* bytes of a broadcast whose lines the root lets go of: of more it takes longer than it saves */
 	HALF_MIN = 32 << 10, /* bytes of a broadcast that both copy a half of */
 	PAGE = 4096,
@@ -82,27 +83,21 @@ static bool is_read(const struct nic_group *g, uint32_t buffer, uint32_t read)
 }
 
 /* Bytes of a part of this process's, but for the last. */
-static inline uint32_t part_of(const struct nic *nic)
+static inline uint32_t part_of(const struct nic *nic, const struct nic_group *g, uint32_t total)
 {
 #ifdef NIC_ELSEWHERE
-	(void)nic;
+	(void)nic, (void)g, (void)total;
 	return NIC_BOARD_PART_MAX; /* each is some system calls */
 #else
-	return nic_likely(nic_board_looks(nic) > 1) ? NIC_BOARD_PART : NIC_BOARD_PART_CROWDED;
+	if (nic_likely(nic_board_looks(nic) > 1) || (total <= NIC_BOARD_PART_CROWDED && g->deep < DEEP_AFTER))
+		return NIC_BOARD_PART;
+	return NIC_BOARD_PART_CROWDED;
 #endif
 }
 
-/* Of the next part, when so many are left. */
-static inline uint32_t part_len(const struct nic *nic, uint32_t left)
+static inline uint32_t parts_of(const struct nic *nic, const struct nic_group *g, uint32_t total)
 {
-	uint32_t part = part_of(nic);
-
-	return left < part ? left : part;
-}
-
-static inline uint32_t parts_of(const struct nic *nic, uint32_t total)
-{
-	uint32_t part = part_of(nic);
+	uint32_t part = part_of(nic, g, total);
 
 	return (total + part - 1) / part;
 }
@@ -110,7 +105,7 @@ static inline uint32_t parts_of(const struct nic *nic, uint32_t total)
 /* Are the buffers of a whole broadcast read, when so many take turns? */
 static bool are_read(const struct nic *nic, const struct nic_group *g, uint32_t turns, uint32_t total, uint32_t read)
 {
-	uint32_t n = parts_of(nic, total);
+	uint32_t n = parts_of(nic, g, total);
 
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_read(g, buffer_of(turns, g->put + i, total), read))
@@ -132,6 +127,7 @@ static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint3
 static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
 {
 	g->stores = total >= FILL_MIN && nic_pace_better(&g->fill);
+	g->deep += total > NIC_BOARD_PART && g->deep < DEEP_AFTER;
 	g->turns = turns_of(nic, g, total, g->read);
 	if (nic_likely(g->turns != NIC_BOARD_PLACES || g->read == g->put))
 		return;
@@ -224,7 +220,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
 	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
-	uint32_t len = part_len(nic, cast->len - cast->at);
+	uint32_t left = cast->len - cast->at, part = part_of(nic, g, cast->len), len = left < part ? left : part;
 
 	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
 		return false;
@@ -292,7 +288,7 @@ void nic_board_send(struct nic *nic, struct nic_group *g, uint32_t context)
 /* Places and buffers for all parts of it. */
 static bool has_room(struct nic *nic, struct nic_group *g, uint32_t len)
 {
-	uint32_t n = parts_of(nic, len);
+	uint32_t n = parts_of(nic, g, len);
 
 	if (nic_unlikely(!has_places(g, n)))
 		return false;
@@ -400,10 +396,10 @@ static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t le
 /* All parts of one; places and buffers are there, if there are several. */
 static inline bool put_parts(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
-	uint32_t at = 0, n;
+	uint32_t at = 0, part = part_of(nic, g, len), n;
 
 	do {
-		n = part_len(nic, len - at);
+		n = len - at < part ? len - at : part;
 		if (nic_unlikely(!put(nic, g, bus, len, at, n)))
 			return false;
 		at += n;

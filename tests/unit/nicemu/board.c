@@ -238,13 +238,15 @@ static void as_many_parts_as_the_root_likes(void)
 {
 	static const struct {
 		uint32_t len, parts[2]; /* with a core each, and in turns */
-	} broadcasts[] = { { 8192, { 1, 1 } }, { 8193, { 2, 1 } }, { 16384, { 2, 1 } }, { 40000, { 5, 3 } }, { 65536, { 8, 4 } } };
+	} broadcasts[] = { { 8192, { 1, 1 } }, { 8193, { 2, 2 } }, { 16384, { 2, 2 } }, { 40000, { 5, 3 } }, { 65536, { 8, 4 } } };
+	uint32_t before;
 
 	join(42, 2);
 	for (size_t k = 0; k < sizeof(broadcasts) / sizeof(broadcasts[0]); k++)
 		for (uint32_t crowded = 0; crowded < 2; crowded++) {
-			uint32_t len = broadcasts[k].len, before = n[0]->groups->group[group[0]].put;
+			uint32_t len = broadcasts[k].len;
 
+			before = n[0]->groups->group[group[0]].put;
 			n[0]->waiting.crowded = crowded;
 			for (uint32_t i = 0; i < len; i++)
 				data[0][i] = (uint8_t)(i * 7 + crowded);
@@ -255,6 +257,12 @@ static void as_many_parts_as_the_root_likes(void)
 			CHECK_EQ(data[1][len], GUARD);
 			CHECK_EQ(n[0]->groups->group[group[0]].put - before, broadcasts[k].parts[crowded]);
 		}
+	for (int k = 0; k < 256; k++) { /* which is worth more pages of each buffer */
+		before = n[0]->groups->group[group[0]].put;
+		CHECK_EQ(bcast(0, 0, 16384), NIC_OP_OVER);
+		CHECK_EQ(bcast(1, 0, 16384), NIC_OP_OVER);
+	}
+	CHECK_EQ(n[0]->groups->group[group[0]].put - before, 1);
 	n[0]->waiting.crowded = false;
 	leave(2);
 }
