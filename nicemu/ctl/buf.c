@@ -147,7 +147,7 @@ void nic_buffer_release(struct nic *nic)
 	spill(nic, NIC_SLOT_BUFFERS);
 }
 
-/* The ones that were read last: where all messages go one way, a few that are in the caches go round, and not all that the surplus may be. */
+/* The ones that were read last: where messages of one buffer go one way, these few go round, and not twice as many. */
 static bool give_back(struct nic *nic, struct nic_link *link)
 {
 	enum { N = 11 };

@@ -95,11 +95,25 @@ static inline uint32_t part_of(const struct nic *nic, const struct nic_group *g,
 #endif
 }
 
+/* Of the next part of a broadcast of `total`, of which so many are left. */
+static inline uint32_t part_len(const struct nic *nic, const struct nic_group *g, uint32_t total, uint32_t left)
+{
+	uint32_t part = part_of(nic, g, total);
+
+	return left < part ? left : part;
+}
+
 static inline uint32_t parts_of(const struct nic *nic, const struct nic_group *g, uint32_t total)
 {
 	uint32_t part = part_of(nic, g, total);
 
 	return (total + part - 1) / part;
+}
+
+/* All parts of one are on the board: once for each, however often it was tried. */
+static inline void count_deep(struct nic_group *g, uint32_t total)
+{
+	g->deep += total > NIC_BOARD_PART && g->deep < DEEP_AFTER;
 }
 
 /* Are the buffers of a whole broadcast read, when so many take turns? */
@@ -127,7 +141,6 @@ static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint3
 static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
 {
 	g->stores = total >= FILL_MIN && nic_pace_better(&g->fill);
-	g->deep += total > NIC_BOARD_PART && g->deep < DEEP_AFTER;
 	g->turns = turns_of(nic, g, total, g->read);
 	if (nic_likely(g->turns != NIC_BOARD_PLACES || g->read == g->put))
 		return;
@@ -220,7 +233,7 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 static bool put_next(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
 	const union qnix_region *region = &nic->slot->qnix.vni.send_region[NIC_CALL_FIRST + call];
-	uint32_t left = cast->len - cast->at, part = part_of(nic, g, cast->len), len = left < part ? left : part;
+	uint32_t len = part_len(nic, g, cast->len, cast->len - cast->at);
 
 	if (!put(nic, g, region->descriptor[0], cast->len, cast->at, len))
 		return false;
@@ -263,6 +276,7 @@ static bool put_all(struct nic *nic, struct nic_group *g, uint32_t call, int *n)
 	if (!(cast->direct ? is_taken(g, n) : put_some(nic, g, call, cast, n)))
 		return false;
 	g->sent++;
+	count_deep(g, cast->len);
 	nic_count(nic, broadcasts, 1);
 	nic_doorbell(nic, false, NIC_CALL_FIRST + call, cast->doorbell, QNIX_DONE, cast->len);
 	return true;
@@ -396,10 +410,10 @@ static bool hand(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t le
 /* All parts of one; places and buffers are there, if there are several. */
 static inline bool put_parts(struct nic *nic, struct nic_group *g, uint64_t bus, uint32_t len)
 {
-	uint32_t at = 0, part = part_of(nic, g, len), n;
+	uint32_t at = 0, n;
 
 	do {
-		n = len - at < part ? len - at : part;
+		n = part_len(nic, g, len, len - at);
 		if (nic_unlikely(!put(nic, g, bus, len, at, n)))
 			return false;
 		at += n;
@@ -432,7 +446,10 @@ static nic_noinline bool send_long(struct nic *nic, struct nic_group *g, uint64_
 	begin(nic, g, len);
 	if (nic_unlikely(len > NIC_BOARD_PART && !has_room(nic, g, len)))
 		return false;
-	return (nic_unlikely(len >= FILL_MIN && nic_board_looks(nic) == 1) ? put_parts_crowded : put_parts)(nic, g, bus, len);
+	if (nic_unlikely(!(nic_unlikely(len >= FILL_MIN && nic_board_looks(nic) == 1) ? put_parts_crowded : put_parts)(nic, g, bus, len)))
+		return false;
+	count_deep(g, len);
+	return true;
 }
 
 /* One that nothing comes before, and that there is room for. */
