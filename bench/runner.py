@@ -266,7 +266,7 @@ def program_line(path, case, effort):
     if effort.osu:
         words += ["-i", str(small if test.largest == 0 else large), "-x", "20"] + list(test.osu)
     else:
-        warm = max(small // 40, 2) if case.ranks == 2 else 5
+        warm = 5 if case.slots else max(small // 40, 2)  # more ranks than processors and no hint: each may take 50 ms
         words += ["-i", f"{small}:{large}", "-x", f"{warm}:{max(large // 40, 2)}"]
         words += ["-t", str(effort.milliseconds), "-d", "3"]
     if test.largest:
