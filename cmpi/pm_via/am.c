@@ -160,22 +160,57 @@ void cmpi_am_abort(struct cmpi_am *am)
 	via_unlock(am->proc->cmpi);
 }
 
-/* Data that the caller has in two pieces, by way of a vbuf or a buffer. */
-static __attribute__((noinline)) int send_long(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+static inline void write_pieces(uint8_t *to, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	via_copy(to, hdr, hlen);
+	via_copy(to + hlen, data, len);
+}
+
+/* Data that the caller has in two pieces, by way of a vbuf. */
+static __attribute__((noinline)) int send_small(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
 	int err = CMPI_OK;
 	struct via_vbuf *v = take(proc, hlen + len, &err);
 
 	if (via_unlikely(!v))
 		return err;
-	via_copy(payload(v), hdr, hlen);
-	via_copy(payload(v) + hlen, data, len);
-	if (hlen + len > SMALL && via_flow_given(proc, VIA_PKT_AM | tag << 8, via_vbuf_packet(v), hlen + len + HEADER)) {
-		VIA_COUNT(proc->cmpi, am);
-		via_vbuf_give(proc->cmpi, v);
-		return CMPI_OK;
-	}
+	write_pieces(payload(v), hdr, hlen, data, len);
 	send(proc, v, tag);
+	return CMPI_OK;
+}
+
+/* A packet in a buffer could not leave at once: it waits its turn in a vbuf. */
+static __attribute__((noinline)) int send_later(struct cmpi_proc *proc, unsigned tag, void *buffer, size_t len)
+{
+	struct cmpi *c = proc->cmpi;
+	struct via_vbuf *v = via_vbuf_take(c);
+	int err;
+
+	if (via_unlikely(!v)) {
+		VipxGiveBuffer(c->nic, buffer);
+		refuse(c, CMPI_AGAIN, &err);
+		return err;
+	}
+	via_vbuf_long(v, buffer, len);
+	send(proc, v, tag);
+	return CMPI_OK;
+}
+
+/* By way of a buffer. */
+static __attribute__((noinline)) int send_long(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	struct cmpi *c = proc->cmpi;
+	int err = ready(proc);
+	uint8_t *buffer;
+
+	if (via_unlikely(err != CMPI_OK || !(buffer = VipxTakeBuffer(c->nic)))) {
+		refuse(c, err != CMPI_OK ? err : CMPI_AGAIN, &err);
+		return err;
+	}
+	write_pieces(buffer + HEADER, hdr, hlen, data, len);
+	if (via_unlikely(!via_flow_given(proc, VIA_PKT_AM | tag << 8, buffer, HEADER + hlen + len)))
+		return send_later(proc, tag, buffer, HEADER + hlen + len);
+	VIA_COUNT(c, am);
 	return CMPI_OK;
 }
 
@@ -188,8 +223,8 @@ static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned t
 	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
 		return CMPI_PARAMETER;
 	via_lock(proc->cmpi);
-	if (via_unlikely(tried || hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
-		err = send_long(proc, tag, hdr, hlen, data, len);
+	if (via_likely(tried || hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
+		err = (hlen + len > SMALL ? send_long : send_small)(proc, tag, hdr, hlen, data, len);
 	via_unlock(proc->cmpi);
 	return err;
 }

@@ -10,7 +10,7 @@
 
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
-	CELLS_DEMOTED = 400,         /* bytes of a message in cells, where senders let go of lines: those of a buffer come faster then */
+	CELLS_MANY = 400,            /* bytes of a message in cells, in a stream, or where senders let go of lines: those of a buffer come faster then */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 };
 
@@ -46,7 +46,7 @@ static inline void given(struct nic *nic, struct nic_link *link, const void *dat
 
 static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 {
-	return link->demotes && len > CELLS_DEMOTED;
+	return len > CELLS_MANY && (link->demotes || !nic_link_would_answer(link));
 }
 
 /* A short message that had better not go in several cells; false: there is no buffer, or no leave for it. */
@@ -196,15 +196,12 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
-int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
+/* Whatever the quick way below is not for. */
+static nic_noinline int send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint64_t off, uint32_t len)
 {
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
 	struct nic_packet *p;
 
-	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || off >= sizeof(nic->map->buffer) ||
-	                 len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE || len > ctx->max_transfer || ctx->no_short))
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || ctx->no_short))
 		return NIC_NOT_DONE;
 	p = nic_tx_room(nic, ctx, link);
 	if (nic_unlikely(!p))
@@ -212,6 +209,31 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	nic_tx_publish_buffer(nic, ctx, link, p, off, len, 0);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_given, len);
-	given(nic, link, data, len);
+	given(nic, link, (const uint8_t *)nic->map->buffer + off, len);
 	return NIC_OK;
+}
+
+int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
+	struct nic_packet *p;
+
+	if (nic_unlikely(off >= sizeof(nic->map->buffer) || len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE ||
+	                 len > ctx->max_transfer))
+		return NIC_NOT_DONE;
+	if (nic_unlikely(!ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
+		return send_given(nic, ctx, link, off, len);
+	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
+	p->imm = 0;
+	nic_packet_buffer(p, off);
+	nic_link_store(link, p, 1);
+	link->balance--;
+	nic_count(nic, packets_sent, 1);
+	nic_count(nic, send_short, 1);
+	nic_count(nic, bytes_given, len);
+	given(nic, link, data, len);
+	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }

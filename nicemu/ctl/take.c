@@ -66,25 +66,44 @@ static nic_noinline uint8_t *copied_out(struct nic *nic, const struct nic_taken 
 	return NULL;
 }
 
+/* The buffer goes to the consumer, or its message does, for a receive that takes no buffer. */
+static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_taken *out, uint8_t *buffer,
+                               uint32_t len, bool whole)
+{
+	if (nic_unlikely(link->rx_ahead != link->rx_pos))
+		ask_for(buffer, len);
+	nic_link_take(link, 1);
+	link->balance++;
+	if (nic_likely(whole))
+		out->data = buffer;
+	else
+		buffer = copied_out(nic, out, buffer, len);
+	nic_link_consume(link, 1);
+	ahead(nic, link);
+	handed(nic, ctx, out, buffer, len);
+	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+		nic_buffer_balance(nic, link);
+}
+
 /*
  * By value: a message of one packet for a VI that is up, with a good receive at the head, and nothing before it that the
  * consumer has not seen.  Returns its length; 0: not this one.
  */
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq, struct nic_taken *out)
 {
-	uint32_t word = nic_packet_word_of(p), len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells = 1;
+	uint32_t word = nic_packet_word_of(p), len = p->len_flags, vi = p->vi & (NIC_VI_TABLE - 1), cells;
 	struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
 	const struct nic_rxe *e = &nic->slot->rxq[vi][ctx->rx_head & (NIC_RXQ - 1)];
-	uint8_t *buffer = NULL;
-	uint32_t given = word ^ nic_packet_word(NIC_OP_SEND ^ NIC_OP_SEND_BUF, 0, 0); /* the same message in a buffer */
+	bool pool = e->control & NIC_CTL_POOL;
+	uint8_t *buffer;
 
 	/*
 	 * Connected, and of this life of the connection (from_peer says so).  No flags: len is the length.  An empty message
 	 * is none of these, having nothing to hand over.
 	 */
-	if (nic_unlikely((word != ctx->from_peer && given != ctx->from_peer) || len - 1 >= NIC_BUFFER_SIZE || ctx->peer_slot != link->peer ||
-	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || ctx->rx_head == ctx->rx_tail ||
-	                 (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) || (len > e->room && !(e->control & NIC_CTL_POOL))))
+	if (nic_unlikely((word != ctx->from_peer && nic_packet_in_buffer(word) != ctx->from_peer) || len - 1 >= NIC_BUFFER_SIZE ||
+	                 ctx->peer_slot != link->peer || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || ctx->rx_head == ctx->rx_tail ||
+	                 (ctx->rx_bad | ctx->rx_skip | ctx->rx_done) || (len > e->room && !pool)))
 		return 0;
 	if (nic_likely(word == ctx->from_peer)) {
 		if (nic_unlikely(len > NIC_INLINE_MAX))
@@ -92,26 +111,15 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		cells = nic_packet_cells(len);
 		nic_link_take(link, cells);
 		nic_link_collect(link, p, cells, out->data);
-		/* So is the next one, until the receive has gone. */
-		ctx->rx_quick = e->room < NIC_INLINE_MAX && !(e->control & NIC_CTL_POOL) ? e->room : NIC_INLINE_MAX;
+		nic_link_consume(link, cells);
+		handed(nic, ctx, out, NULL, len);
 	} else {
-		if (nic_unlikely((!(e->control & NIC_CTL_POOL) && len > NIC_INLINE_MAX) || !(buffer = buffer_of(nic, p, len))))
+		if (nic_unlikely((!pool && len > NIC_INLINE_MAX) || !(buffer = buffer_of(nic, p, len))))
 			return 0;
-		if (link->rx_ahead != link->rx_pos)
-			ask_for(buffer, len);
-		nic_link_take(link, 1);
-		link->balance++;
-		if (nic_likely(e->control & NIC_CTL_POOL))
-			out->data = buffer;
-		else
-			buffer = copied_out(nic, out, buffer, len);
+		take_buffer(nic, ctx, link, out, buffer, len, pool);
 	}
-	nic_link_consume(link, cells);
-	if (word != ctx->from_peer)
-		ahead(nic, link);
-	handed(nic, ctx, out, buffer, len);
-	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
-		nic_buffer_balance(nic, link);
+	/* So is the next one, until the receive has gone. */
+	ctx->rx_quick = pool ? NIC_BUFFER_SIZE : e->room < NIC_INLINE_MAX ? e->room : NIC_INLINE_MAX;
 	return len;
 }
 
@@ -128,15 +136,31 @@ static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx
 	return NIC_NOT_DONE;
 }
 
-static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_taken *out, struct nic_link *link,
-                                   const struct nic_packet *p, uint32_t len)
+static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out,
+                                   struct nic_link *link, const struct nic_packet *p, uint32_t len)
 {
 	uint32_t cells = nic_packet_cells(len);
 
+	if (nic_unlikely(len > NIC_INLINE_MAX))
+		return take_found(nic, ctx, cq, out);
 	nic_link_take(link, cells);
 	nic_link_collect(link, p, cells, out->data);
 	nic_link_consume(link, cells);
 	handed(nic, ctx, out, NULL, len);
+	return NIC_OK;
+}
+
+/* Not in cells.  In a buffer, for a receive that takes one?  What came before was good there, too. */
+static nic_noinline int take_given(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out,
+                                   struct nic_link *link, const struct nic_packet *p)
+{
+	uint32_t len = p->len_flags;
+	uint8_t *buffer;
+
+	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || ctx->rx_quick != NIC_BUFFER_SIZE || len - 1 >= NIC_BUFFER_SIZE ||
+	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || !(buffer = buffer_of(nic, p, len))))
+		return take_found(nic, ctx, cq, out);
+	take_buffer(nic, ctx, link, out, buffer, len, true);
 	return NIC_OK;
 }
 
@@ -147,9 +171,9 @@ static nic_noinline int take_cell(struct nic *nic, const struct nic_vi_ctx *ctx,
 	uint32_t len = p->len_flags;
 
 	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
-		return take_found(nic, ctx, cq, out);
+		return take_given(nic, ctx, cq, out, link, p);
 	if (nic_unlikely(len > NIC_PAYLOAD))
-		return take_cells(nic, ctx, out, link, p, len);
+		return take_cells(nic, ctx, cq, out, link, p, len);
 	nic_link_take(link, 1);
 	nic_copy_short(out->data, p->data, NIC_PAYLOAD);
 	nic_link_consume(link, 1);

@@ -52,13 +52,18 @@ static inline void nic_tx_publish(struct nic *nic, struct nic_link *link, struct
 	nic_link_publish(link, p, 1);
 }
 
-/* A message in a buffer, `off` bytes into the pool: both are the peer's now. */
-static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_packet *p, uint64_t off,
-                                  uint32_t len_flags, uint32_t imm)
+static inline void nic_packet_buffer(struct nic_packet *p, uint64_t off)
 {
 	p->buf.buffer = (uint32_t)(off / NIC_BUFFER_SIZE);
 	p->buf.handle = 0;
 	p->buf.addr = off % NIC_BUFFER_SIZE;
+}
+
+/* A message in a buffer, `off` bytes into the pool: both are the peer's now. */
+static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_packet *p, uint64_t off,
+                                  uint32_t len_flags, uint32_t imm)
+{
+	nic_packet_buffer(p, off);
 	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len_flags, imm);
 	nic_tx_publish(nic, link, p);
 	link->balance--;

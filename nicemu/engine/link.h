@@ -199,12 +199,18 @@ static inline void nic_link_publish(struct nic_link *link, struct nic_packet *pa
 }
 
 /*
- * Is the packet that is being sent the first since something came?  Then the peer most likely does nothing but wait for it.  Otherwise it is one of a
- * stream, and the peer is behind.
+ * Would a packet that is sent now be the first since something came?  Then the peer most likely does nothing but wait for it.  Otherwise it is one of
+ * a stream, and the peer is behind.
  */
+static inline bool nic_link_would_answer(const struct nic_link *link)
+{
+	return link->rx_pos != link->answered;
+}
+
+/* The same of one that is being sent. */
 static inline bool nic_link_answers(struct nic_link *link)
 {
-	bool answers = link->rx_pos != link->answered;
+	bool answers = nic_link_would_answer(link);
 
 	link->answered = link->rx_pos;
 	return answers;

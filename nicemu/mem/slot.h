@@ -138,6 +138,13 @@ static inline uint32_t nic_packet_word_of(const struct nic_packet *p)
 	memcpy(&word, &p->op, sizeof(word));
 	return word;
 }
+
+/* Of a message in cells: of the same in a buffer, and the other way round. */
+static inline uint32_t nic_packet_in_buffer(uint32_t word)
+{
+	return word ^ nic_packet_word(NIC_OP_SEND ^ NIC_OP_SEND_BUF, 0, 0);
+}
+
 /* And the length, in one store. */
 static inline void nic_packet_set(struct nic_packet *p, uint32_t word, uint32_t len_flags)
 {

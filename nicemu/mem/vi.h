@@ -66,7 +66,7 @@ struct nic_vi_ctx {
 	uint32_t rx_tail;                       /* next to fill */
 	uint32_t tx_head, tx_next, tx_tail;     /* send ring: oldest incomplete, next to execute, next to fill */
 	uint32_t quick_max;                     /* short_max where messages need nobody's leave, else 0 */
-	uint32_t rx_quick;                      /* bytes of a message inside a packet that is known to be good by value; 0: not known */
+	uint32_t rx_quick;                      /* bytes of a message that is known to be good by value; NIC_BUFFER_SIZE: in a buffer, too; 0: not known */
 	uint32_t rx_done;                       /* bytes of a message in arrival */
 	uint64_t rx_spill, tx_spill;            /* host chain: first descriptor that is not on the NIC yet; 0: none */
 	uint32_t rx_spilled, tx_spilled;        /* its length */

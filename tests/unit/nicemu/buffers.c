@@ -406,7 +406,7 @@ static void taken_by_value(void)
 		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
 		CHECK_EQ(nic_take_of(p.b.nic, p.b.vi, &p.b.recv_cq, &out), NIC_OK);
 		CHECK(out.length == 8 && data[0] == 7);
-		CHECK_EQ(ctx->rx_quick, control[i] ? NIC_INLINE_MAX : 48);
+		CHECK_EQ(ctx->rx_quick, control[i] ? NIC_BUFFER_SIZE : 48);
 		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
 		pair_poll(&p);
 		CHECK_EQ(status_of(&p.b.desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);

@@ -383,49 +383,50 @@ static void pair_open_demoting(struct pair *p, const char *demote)
 	CHECK_EQ(nic_param_set("demote", "auto", "test"), NIC_OK);
 }
 
-/* When the peer does not look, short messages of many cells leave the link to the others: they go in buffers, in order. */
-static void pile_up(const char *demote)
+/* `len` bytes: in cells as long as few are used up, or in buffers; in order. */
+static void pile_up(const char *demote, uint32_t len, bool cells)
 {
-	enum { N = 110, LEN = 500, CELLS = 9 };
-	bool cells = strcmp(demote, "off") == 0;
+	enum { N = 110, MOST = 500 };
 	struct pair p;
-	uint8_t data[LEN];
+	uint8_t data[MOST];
 	uint64_t in_buffers;
 
 	SKIP_ASKING();
 	pair_open_demoting(&p, demote);
 	for (int i = 0; i < N; i++)
-		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * LEN, LEN));
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * MOST, MOST));
 	for (int i = 0; i < N; i++) {
-		uint32_t cut = (uint32_t)i * (LEN - 8) / N;
-		struct nic_short m = { .a = data + 8, .alen = cut, .b = data + 8 + cut, .blen = LEN - 8 - cut };
+		uint32_t cut = (uint32_t)i * (len - 8) / N;
+		struct nic_short m = { .a = data + 8, .alen = cut, .b = data + 8 + cut, .blen = len - 8 - cut };
 
-		pattern(data, LEN, i);
+		pattern(data, len, i);
 		memcpy(&m.head, data, 8);
 		REQUIRE(CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK));
 	}
-	in_buffers = counter(p.a.nic, "bytes_buffer") / LEN;
-	CHECK((N - in_buffers) * CELLS < NIC_RING_CELLS);
-	CHECK(cells ? (N - in_buffers) * CELLS > NIC_RING_CELLS / 2 : in_buffers == N);
-	CHECK_EQ(counter(p.a.nic, "bytes_inline") / LEN, N - in_buffers);
+	in_buffers = counter(p.a.nic, "bytes_buffer") / len;
+	CHECK((N - in_buffers) * nic_packet_cells(len) < NIC_RING_CELLS);
+	CHECK(cells ? (N - in_buffers) * nic_packet_cells(len) > NIC_RING_CELLS / 2 : in_buffers == N);
+	CHECK_EQ(counter(p.a.nic, "bytes_inline") / len, N - in_buffers);
 	pair_poll(&p);
 	for (int i = 0; i < N; i++) {
 		CHECK_EQ(status_of(&p.b.desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
-		CHECK_EQ(p.b.desc[i].length, LEN);
-		CHECK(is_pattern(p.b.mem + i * LEN, LEN, i));
+		CHECK_EQ(p.b.desc[i].length, len);
+		CHECK(is_pattern(p.b.mem + i * MOST, len, i));
 	}
 	pair_close(&p);
 }
 
+/* When the peer does not look, short messages of many cells leave the link to the others. */
 static void short_commands_pile_up(void)
 {
-	pile_up("off");
+	pile_up("off", 400, true);
 }
 
-/* Where lines are let go of, buffers from 400 bytes on, with room for cells or without. */
+/* Of more than 400 bytes in a stream, with room for cells or without. */
 static void short_commands_in_buffers(void)
 {
-	pile_up("on");
+	pile_up("off", 401, false);
+	pile_up("on", 401, false);
 }
 
 /* `n` messages of `len` bytes one way. */
@@ -441,6 +442,24 @@ static void send_shorts(struct pair *p, struct end *from, struct end *to, int n,
 	pair_poll(p);
 	for (int i = 0; i < n; i++)
 		CHECK_EQ(status_of(&to->desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+}
+
+/* A message behind one that has come goes in cells, where lines are not let go of: its receiver waits.  Those behind it go in buffers, if they are long. */
+static void answers_in_cells(void)
+{
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open_demoting(&p, "off");
+	for (int i = 0; i < 3; i++) {
+		uint64_t inside = counter(p.a.nic, "bytes_inline"), buffer = counter(p.a.nic, "bytes_buffer");
+
+		send_shorts(&p, &p.b, &p.a, 1, 16);
+		send_shorts(&p, &p.a, &p.b, 5, 500);
+		CHECK_EQ(counter(p.a.nic, "bytes_inline"), inside + 500);
+		CHECK_EQ(counter(p.a.nic, "bytes_buffer"), buffer + 4 * 500);
+	}
+	pair_close(&p);
 }
 
 /* Lines are let go of at the first message after one has come, where it has more than one line, in cells or in a buffer. */
@@ -482,6 +501,7 @@ int main(void)
 	CASE(short_commands);
 	CASE(short_commands_pile_up);
 	CASE(short_commands_in_buffers);
+	CASE(answers_in_cells);
 	CASE(answers_are_demoted);
 	CASE(given_buffers);
 	CASE(mixed_buffers);
