@@ -229,6 +229,14 @@ static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned t
 	return err;
 }
 
+/* Not short: nor needs that what send_any does, where there is one thread. */
+static __attribute__((noinline)) int send_other(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_MAX - hlen || len <= CMPI_AM_SHORT || tag >= CMPI_TAGS || proc->cmpi->engine.threads))
+		return send_any(proc, tag, hdr, hlen, data, len, false);
+	return send_long(proc, tag, hdr, hlen, data, len);
+}
+
 /* Short, one thread, connected: the same as send_short, but nothing has to be kept for the other ways. */
 int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
@@ -237,7 +245,7 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
 
 	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_SHORT - hlen || tag >= CMPI_TAGS || c->engine.threads ||
 	                 proc->state != VIA_CONN_CONNECTED))
-		return send_any(proc, tag, hdr, hlen, data, len, false);
+		return send_other(proc, tag, hdr, hlen, data, len);
 	if (via_unlikely(!via_flow_short(proc, VIA_PKT_AM | tag << 8, &message)))
 		return send_any(proc, tag, message.A, message.ALength, message.B, message.BLength, true);
 	VIA_COUNT(c, am);

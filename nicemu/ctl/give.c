@@ -49,6 +49,13 @@ static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 	return len > CELLS_MANY && (link->demotes || !nic_link_would_answer(link));
 }
 
+static inline void fill_buffer(uint8_t *to, const struct nic_short *msg)
+{
+	memcpy(to, &msg->head, sizeof(msg->head));
+	nic_copy(to + sizeof(msg->head), msg->a, msg->alen);
+	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+}
+
 /* A short message that had better not go in several cells; false: there is no buffer, or no leave for it. */
 static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
                                         uint32_t len)
@@ -60,9 +67,7 @@ static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx
 	if (!p || !nic_buffer_take(nic, &index))
 		return false;
 	to = nic_buffer(nic, index);
-	memcpy(to, &msg->head, sizeof(msg->head));
-	nic_copy(to + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
+	fill_buffer(to, msg);
 	nic_tx_publish_buffer(nic, ctx, link, p, (uint64_t)index * NIC_BUFFER_SIZE, len, 0);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_buffer, len);
@@ -124,6 +129,31 @@ static nic_noinline int rung(struct nic_link *link)
 	return NIC_OK;
 }
 
+/* A message in a buffer, on a link with room for its packet. */
+static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint64_t off, uint32_t len)
+{
+	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+
+	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
+	p->imm = 0;
+	nic_packet_buffer(p, off);
+	nic_link_store(link, p, 1);
+	link->balance--;
+	nic_count(nic, packets_sent, 1);
+	nic_count(nic, send_short, 1);
+	given(nic, link, (const uint8_t *)nic->map->buffer + off, len);
+	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+}
+
+/* The same of one that is not in it yet. */
+static nic_noinline int give_short(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg, uint32_t len,
+                                   uint32_t index)
+{
+	fill_buffer(nic_buffer(nic, index), msg);
+	nic_count(nic, bytes_buffer, len);
+	return give(nic, ctx, link, (uint64_t)index * NIC_BUFFER_SIZE, len);
+}
+
 /* Several cells, on a link with room: the first has the head and `a` and begins with `b`. */
 static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
 {
@@ -131,9 +161,12 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	const uint8_t *b = (const uint8_t *)msg->b + room;
+	uint32_t index;
 	bool answers;
 
-	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells) || better_in_buffer(link, len)))
+	if (better_in_buffer(link, len) && nic_likely(nic_buffer_take(nic, &index)))
+		return give_short(nic, ctx, link, msg, len, index);
+	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
 		return send_short(nic, vi, msg);
 	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
 	for (uint32_t i = 1; i < cells; i++)
@@ -218,22 +251,12 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
-	struct nic_packet *p;
 
 	if (nic_unlikely(off >= sizeof(nic->map->buffer) || len <= NIC_PAYLOAD || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE ||
 	                 len > ctx->max_transfer))
 		return NIC_NOT_DONE;
 	if (nic_unlikely(!ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_given(nic, ctx, link, off, len);
-	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
-	p->imm = 0;
-	nic_packet_buffer(p, off);
-	nic_link_store(link, p, 1);
-	link->balance--;
-	nic_count(nic, packets_sent, 1);
-	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_given, len);
-	given(nic, link, data, len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+	return give(nic, ctx, link, off, len);
 }

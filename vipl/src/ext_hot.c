@@ -44,16 +44,31 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE ViHandle, const VIPX_SHORT *Message)
 	return (VIP_RETURN)nic_send_short(vi->hw, vi->number, (const struct nic_short *)Message);
 }
 
-VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Length)
+static inline VIP_RETURN send_given(const struct vipl_vi *vi, const void *data, VIP_ULONG length)
+{
+	return (VIP_RETURN)nic_send_given(vi->hw, vi->number, data, (uint32_t)(length < UINT32_MAX ? length : UINT32_MAX));
+}
+
+static __attribute__((noinline)) VIP_RETURN send_buffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Length)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
-	int err;
+	VIP_RETURN result;
 
 	if (__builtin_expect(!vi, 0))
 		return VIP_INVALID_PARAMETER;
-	err = nic_send_given(vi->hw, vi->number, Data, (uint32_t)(Length < UINT32_MAX ? Length : UINT32_MAX));
+	result = send_given(vi, Data, Length);
 	vipl_leave(vipl_nic_of(&vi->object));
-	return __builtin_expect(err == NIC_OK, 1) ? VIP_SUCCESS : VIP_NOT_DONE;
+	return result;
+}
+
+/* As VipxSendShort. */
+VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Length)
+{
+	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+
+	if (__builtin_expect(!vi || !vipl_nic_of(&vi->object)->unlocked, 0))
+		return send_buffer(ViHandle, Data, Length);
+	return send_given(vi, Data, Length);
 }
 
 _Static_assert(sizeof(VIPX_RDMA) == sizeof(struct nic_rdma) && offsetof(VIPX_RDMA, LocalHandle) == offsetof(struct nic_rdma, local_handle) &&
@@ -197,7 +212,7 @@ VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULON
 	return take_row(vi, Messages, Most);
 }
 
-VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
+static __attribute__((noinline)) VIP_PVOID take_buffer(VIP_NIC_HANDLE NicHandle)
 {
 	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
 	void *buffer;
@@ -209,7 +224,17 @@ VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
 	return buffer;
 }
 
-void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
+/* As VipxSendShort. */
+VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
+{
+	struct vipl_nic *nic = vipl_nic_lookup(NicHandle);
+
+	if (__builtin_expect(!nic || !nic->unlocked, 0))
+		return take_buffer(NicHandle);
+	return nic_buf_take(nic->hw);
+}
+
+static __attribute__((noinline)) void give_buffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
 {
 	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
 
@@ -218,6 +243,17 @@ void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
 	if (Buffer)
 		nic_buf_give(nic->hw, Buffer);
 	vipl_leave(nic);
+}
+
+/* As VipxSendShort. */
+void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
+{
+	struct vipl_nic *nic = vipl_nic_lookup(NicHandle);
+
+	if (__builtin_expect(!nic || !Buffer || !nic->unlocked, 0))
+		give_buffer(NicHandle, Buffer);
+	else
+		nic_buf_give(nic->hw, Buffer);
 }
 
 VIP_ULONG VipxConnectEpoch(VIP_NIC_HANDLE NicHandle)
