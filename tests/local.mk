@@ -69,6 +69,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
+	tests/unit/nicemu/short_ways \
 	tests/unit/nicemu/sleep \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \

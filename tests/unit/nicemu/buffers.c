@@ -385,37 +385,6 @@ static void post_does_not_wait_for_the_pool(void)
 	pair_close(&p);
 }
 
-/* What is good by value is remembered with the receive: by its room, or by what a packet holds when it may have a buffer. */
-static void taken_by_value(void)
-{
-	static const uint16_t control[] = { 0, NIC_CTL_POOL };
-	uint64_t data[NIC_INLINE_MAX / 8 + 1];
-	struct nic_taken out = { .data = data };
-	struct nic_vi_ctx *ctx;
-	struct pair p;
-	uint64_t entry;
-
-	SKIP_ASKING();
-	pair_open(&p, NIC_RELIABLE_DELIVERY);
-	ctx = &p.b.nic->slot->vi[p.b.vi];
-	for (int i = 0; i < 2; i++) {
-		struct nic_short m = { .head = 7 };
-
-		recv_desc(&p.b, fill(&p.b, i, control[i], p.b.mem, 48));
-		CHECK_EQ(ctx->rx_quick, 0);
-		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
-		CHECK_EQ(nic_take_of(p.b.nic, p.b.vi, &p.b.recv_cq, &out), NIC_OK);
-		CHECK(out.length == 8 && data[0] == 7);
-		CHECK_EQ(ctx->rx_quick, control[i] ? NIC_BUFFER_SIZE : 48);
-		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
-		pair_poll(&p);
-		CHECK_EQ(status_of(&p.b.desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
-		CHECK(nic_cq_take(&p.b.recv_cq, &entry));
-	}
-	CHECK_EQ(ctx->rx_quick, 0);
-	pair_close(&p);
-}
-
 int main(void)
 {
 	kin_start();
@@ -429,7 +398,6 @@ int main(void)
 	CASE(foreign_pointers_are_refused);
 	CASE(bad_packets_bring_buffers);
 	CASE(inline_packets_are_short);
-	CASE(taken_by_value);
 	CASE(post_does_not_wait_for_the_pool);
 	return check_done();
 }

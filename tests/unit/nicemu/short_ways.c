@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The short ways at both ends of a link: a message by value or in a buffer that changes hands, without its receive (ctl/take.c), or
+ * without a descriptor (ctl/give.c).  What was found good once is not looked at again: what is wrong must be seen all the same.
+ */
+#include "nicemu/ctl/ctl.h"
+#include "tests/unit/nicemu/pair.h"
+
+enum { LEN = 3000 };
+
+static uint64_t room[NIC_INLINE_MAX / 8 + 1];
+
+static int take(struct pair *p, struct nic_taken *out)
+{
+	*out = (struct nic_taken){ .data = room };
+	return nic_take_of(p->b.nic, p->b.vi, &p->b.recv_cq, out);
+}
+
+/* A message of `len` bytes, more than a cell's, in a buffer that has been taken. */
+static int give(struct pair *p, uint32_t len, uint32_t seed)
+{
+	uint8_t *buf = nic_buf_take(p->a.nic);
+	int err;
+
+	if (!CHECK(buf))
+		return NIC_RESOURCE;
+	pattern(buf, len, seed);
+	err = nic_send_given(p->a.nic, p->a.vi, buf, len);
+	if (err)
+		nic_buf_give(p->a.nic, buf);
+	return err;
+}
+
+static int64_t out_of_pool(const struct nic *nic)
+{
+	return (int64_t)nic->map->pool.bump - nic->map->pool.nfree - nic->slot->nbuffers;
+}
+
+/* With one receive posted that takes buffers, and one message taken: the next one's is known to be good. */
+static void open_quick(struct pair *p)
+{
+	struct nic_taken out;
+
+	pair_open(p, NIC_RELIABLE_DELIVERY);
+	recv_desc(&p->b, fill(&p->b, 0, NIC_CTL_POOL, p->b.mem, 64));
+	CHECK_EQ(give(p, LEN, 1), NIC_OK);
+	CHECK_EQ(take(p, &out), NIC_OK);
+	nic_buf_give(p->b.nic, out.buffer);
+	CHECK_EQ(nic_vi(p->b.nic, p->b.vi)->rx_quick, NIC_BUFFER_SIZE);
+}
+
+/* ---- taken ----------------------------------------------------------------------------------------------------------------------- */
+
+/* By its room, or, where it may have a buffer, for whatever there is. */
+static void taken_by_value(void)
+{
+	static const uint16_t control[] = { 0, NIC_CTL_POOL };
+	uint64_t data[NIC_INLINE_MAX / 8 + 1];
+	struct nic_taken out = { .data = data };
+	struct nic_vi_ctx *ctx;
+	struct pair p;
+	uint64_t entry;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	ctx = &p.b.nic->slot->vi[p.b.vi];
+	for (int i = 0; i < 2; i++) {
+		struct nic_short m = { .head = 7 };
+
+		recv_desc(&p.b, fill(&p.b, i, control[i], p.b.mem, 48));
+		CHECK_EQ(ctx->rx_quick, 0);
+		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+		CHECK_EQ(nic_take_of(p.b.nic, p.b.vi, &p.b.recv_cq, &out), NIC_OK);
+		CHECK(out.length == 8 && data[0] == 7);
+		CHECK_EQ(ctx->rx_quick, control[i] ? NIC_BUFFER_SIZE : 48);
+		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+		pair_poll(&p);
+		CHECK_EQ(status_of(&p.b.desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+		CHECK(nic_cq_take(&p.b.recv_cq, &entry));
+	}
+	CHECK_EQ(ctx->rx_quick, 0);
+	pair_close(&p);
+}
+
+/* In a buffer: the first, which is looked at in all, and those behind it; the receiver keeps count of whose it has. */
+static void taken_in_buffers(void)
+{
+	struct nic_link *link;
+	struct nic_taken out;
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	link = p.b.nic->link[p.a.nic->me];
+	CHECK_EQ(link->balance, 1);
+	for (uint32_t i = 2; i < 10; i++) {
+		CHECK_EQ(give(&p, LEN + i, i), NIC_OK);
+		CHECK_EQ(take(&p, &out), NIC_OK);
+		CHECK(out.buffer && out.buffer == out.data && out.length == LEN + i && is_pattern(out.data, LEN + i, i));
+		CHECK_EQ(link->balance, (int)i);
+		CHECK_EQ(p.a.nic->link[p.b.nic->me]->balance, -(int)i);
+		nic_buf_give(p.b.nic, out.buffer);
+	}
+	CHECK_EQ(take(&p, &out), NIC_NOT_DONE);
+	CHECK_EQ(out_of_pool(p.a.nic), p.b.nic->slot->nbuffers);
+	pair_close(&p);
+}
+
+/* A packet that another process may have written; buffer: the index, from the start of which `where` counts. */
+static void forge(struct pair *p, uint8_t op, uint32_t len_flags, uint32_t buffer, uint64_t where)
+{
+	struct nic_link *link = p->a.nic->link[p->b.nic->me];
+	struct nic_packet *packet = nic_link_reserve(link, 0);
+
+	if (!CHECK(packet))
+		return;
+	packet->op = op;
+	packet->gen = nic_vi(p->b.nic, p->b.vi)->gen;
+	packet->vi = (uint16_t)p->b.vi;
+	packet->len_flags = len_flags;
+	packet->buf.buffer = buffer;
+	packet->buf.addr = where;
+	nic_link_publish(link, packet, 1);
+}
+
+static void wrong_is_not_taken(void)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t len, buffer;
+		uint64_t where;
+	} wrong[] = {
+		{ NIC_OP_SEND_BUF, LEN, NIC_POOL_BUFFERS, 0 },
+		{ NIC_OP_SEND_BUF, LEN, UINT32_MAX, 0 },
+		{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE - LEN + 1 },
+		{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE + 1 },
+		{ NIC_OP_SEND_BUF, LEN, 0, UINT64_MAX - LEN + 1 },
+		{ NIC_OP_SEND_BUF, NIC_BUFFER_SIZE + 1, 0, 0 },
+		{ NIC_OP_SEND_BUF, 0, 0, 0 },
+		{ NIC_OP_SEND_BUF, LEN | NIC_PF_IMM, 0, 0 },
+		{ NIC_OP_SEND, NIC_INLINE_MAX + 1, 0, 0 },
+		{ NIC_OP_SEND, NIC_BUFFER_SIZE, 0, 0 },
+		{ NIC_OP_SEND, 0, 0, 0 },
+		{ NIC_OP_SEND, 8 | NIC_PF_MORE, 0, 0 },
+		{ NIC_OP_SEND_PULL, LEN, 0, 0 },
+	};
+
+	SKIP_ASKING();
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		uint64_t before;
+		struct nic_taken out;
+		struct pair p;
+
+		open_quick(&p);
+		before = counter(p.b.nic, "recv_short");
+		forge(&p, wrong[i].op, wrong[i].len, wrong[i].buffer, wrong[i].where);
+		if (!CHECK_EQ(take(&p, &out), NIC_NOT_DONE) || !CHECK(!out.data && !out.length))
+			fprintf(stderr, "# wrong packet %zu\n", i);
+		CHECK_EQ(counter(p.b.nic, "recv_short"), before);
+		pair_close(&p);
+	}
+}
+
+/* Completions that the consumer has not seen come before what would come by value; and a queue that is not the VI's gets nothing. */
+static void completions_come_first(void)
+{
+	struct nic_short m = { .head = 7 };
+	struct nic_cq other = { .mask = 15, .entry = calloc(16, 8) };
+	struct nic_brief row[2];
+	struct nic_taken out;
+	uint64_t entry;
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	for (int buffer = 0; buffer < 2; buffer++) {
+		CHECK_EQ(buffer ? give(&p, LEN, 2) : nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+		CHECK(nic_cq_publish(&p.b.recv_cq, 1));
+		CHECK_EQ(take(&p, &out), NIC_NOT_DONE);
+		CHECK_EQ(nic_take_row(p.b.nic, p.b.vi, &p.b.recv_cq, row, 2), 0);
+		CHECK(nic_cq_take(&p.b.recv_cq, &entry));
+		out = (struct nic_taken){ .data = room };
+		CHECK_EQ(nic_take_of(p.b.nic, p.b.vi, &other, &out), NIC_NOT_DONE);
+		CHECK_EQ(nic_take_row(p.b.nic, p.b.vi, &other, row, 2), 0);
+		CHECK_EQ(take(&p, &out), NIC_OK);
+		CHECK_EQ(out.length, buffer ? LEN : 8);
+		if (out.buffer)
+			nic_buf_give(p.b.nic, out.buffer);
+	}
+	pair_close(&p);
+	free(other.entry);
+}
+
+/* ---- given ----------------------------------------------------------------------------------------------------------------------- */
+
+static void given_as_a_whole(void)
+{
+	static uint8_t mine[LEN];
+	struct pair p;
+	uint8_t *buf;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	buf = nic_buf_take(p.a.nic);
+	REQUIRE(buf);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, mine, LEN), NIC_NOT_DONE);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, (uint8_t *)p.a.nic->map->buffer - 1, LEN), NIC_NOT_DONE);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf, NIC_PAYLOAD), NIC_NOT_DONE);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf, NIC_BUFFER_SIZE + 1), NIC_NOT_DONE);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf + 1, NIC_BUFFER_SIZE), NIC_NOT_DONE);
+	nic_vi(p.a.nic, p.a.vi)->max_transfer = LEN - 1; /* the owner's NIC's alone */
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf, LEN), NIC_NOT_DONE);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf, LEN - 1), NIC_OK);
+	pair_close(&p);
+}
+
+/* Cells that the receiver has not read are not written. */
+static void given_where_there_is_room(void)
+{
+	enum { FULL = NIC_RING_CELLS - NIC_RING_RESERVE };
+	struct nic_taken out;
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	recv_desc(&p.b, fill(&p.b, 0, NIC_CTL_POOL, p.b.mem, 16));
+	for (int i = 0; i < FULL; i++)
+		CHECK_EQ(give(&p, 100, i), NIC_OK);
+	CHECK_EQ(give(&p, 100, FULL), NIC_NOT_DONE);
+	for (int i = 0; i < FULL; i++) {
+		CHECK_EQ(take(&p, &out), NIC_OK);
+		CHECK(is_pattern(out.data, 100, i));
+		nic_buf_give(p.b.nic, out.buffer);
+	}
+	CHECK_EQ(give(&p, 100, FULL), NIC_OK);
+	pair_close(&p);
+}
+
+/* The receiver's NIC has yet to copy the data of the send before it, and to say so. */
+static void given_in_its_turn(void)
+{
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	if (!p.a.nic->link[p.b.nic->me]->cma) {
+		pair_close(&p);
+		SKIP("no cross-memory attach here: nothing is left to be done");
+	}
+	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 65536));
+	recv_desc(&p.b, fill(&p.b, 1, NIC_CTL_POOL, p.b.mem, 64));
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 65536));
+	CHECK_EQ(give(&p, 100, 1), NIC_NOT_DONE);
+	pair_poll(&p);
+	CHECK_EQ(status_of(&p.a.desc[0]), NIC_ST_DONE);
+	CHECK_EQ(give(&p, 100, 1), NIC_OK);
+	pair_close(&p);
+}
+
+static void given_over_connections_only(void)
+{
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK_EQ(give(&p, LEN, 1), NIC_NOT_DONE);
+	pair_close(&p);
+	pair_open(&p, NIC_RELIABLE_RECEPTION); /* which needs an answer */
+	CHECK_EQ(give(&p, LEN, 1), NIC_NOT_DONE);
+	pair_close(&p);
+}
+
+/* The cell has had a packet with immediate data before. */
+static void no_immediate_data_is_given(void)
+{
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	for (int i = 0; i < NIC_RING_CELLS; i++) {
+		struct nic_desc *d = fill(&p.a, i, NIC_CTL_IMMEDIATE, p.a.mem, 16);
+
+		d->imm = 77;
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem, 16));
+		send_desc(&p.a, d);
+		pair_poll(&p);
+		REQUIRE(CHECK_EQ(p.b.desc[i].imm, 77));
+	}
+	recv_desc(&p.b, fill(&p.b, NIC_RING_CELLS, 0, p.b.mem, LEN));
+	CHECK_EQ(give(&p, LEN, 1), NIC_OK);
+	pair_poll(&p);
+	CHECK_EQ(p.b.desc[NIC_RING_CELLS].length, LEN);
+	CHECK_EQ(p.b.desc[NIC_RING_CELLS].imm, 0);
+	pair_close(&p);
+}
+
+/* A receiver that sleeps is woken, whichever way the message goes. */
+static void sleepers_are_woken(void)
+{
+	static const uint8_t data[600];
+	struct nic_short m = { .b = data };
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	for (int i = 0; i < 4; i++) {
+		struct nic_link *link = p.a.nic->link[p.b.nic->me];
+		uint64_t before = counter(p.a.nic, "bells");
+
+		m.blen = i == 1 ? 100 : i == 2 ? 600 : 0; /* a cell, some, a buffer */
+		atomic_store(link->bell, 1);
+		CHECK_EQ(i < 3 ? nic_send_short(p.a.nic, p.a.vi, &m) : give(&p, LEN, 1), NIC_OK);
+		CHECK_EQ(atomic_load(link->bell), 0);
+		CHECK_EQ(counter(p.a.nic, "bells"), before + 1);
+	}
+	CHECK(counter(p.a.nic, "bytes_buffer") > 600);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	CASE(taken_by_value);
+	CASE(taken_in_buffers);
+	CASE(wrong_is_not_taken);
+	CASE(completions_come_first);
+	CASE(given_as_a_whole);
+	CASE(given_where_there_is_room);
+	CASE(given_in_its_turn);
+	CASE(given_over_connections_only);
+	CASE(no_immediate_data_is_given);
+	CASE(sleepers_are_woken);
+	return check_done();
+}
