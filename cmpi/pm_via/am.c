@@ -167,7 +167,7 @@ static inline void write_pieces(uint8_t *to, const void *hdr, size_t hlen, const
 }
 
 /* Data that the caller has in two pieces, by way of a vbuf. */
-static __attribute__((noinline)) int send_small(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+static __attribute__((noinline)) int send_posted(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
 	int err = CMPI_OK;
 	struct via_vbuf *v = take(proc, hlen + len, &err);
@@ -196,13 +196,16 @@ static __attribute__((noinline)) int send_later(struct cmpi_proc *proc, unsigned
 	return CMPI_OK;
 }
 
-/* By way of a buffer. */
+/* By way of a buffer, which needs a vbuf only where it cannot leave at once. */
 static __attribute__((noinline)) int send_long(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
 	struct cmpi *c = proc->cmpi;
-	int err = ready(proc);
 	uint8_t *buffer;
+	int err;
 
+	if (via_unlikely(proc->sends_posted))
+		return send_posted(proc, tag, hdr, hlen, data, len);
+	err = ready(proc);
 	if (via_unlikely(err != CMPI_OK || !(buffer = VipxTakeBuffer(c->nic)))) {
 		refuse(c, err != CMPI_OK ? err : CMPI_AGAIN, &err);
 		return err;
@@ -224,12 +227,12 @@ static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned t
 		return CMPI_PARAMETER;
 	via_lock(proc->cmpi);
 	if (via_likely(tried || hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
-		err = (hlen + len > SMALL ? send_long : send_small)(proc, tag, hdr, hlen, data, len);
+		err = (hlen + len > SMALL ? send_long : send_posted)(proc, tag, hdr, hlen, data, len);
 	via_unlock(proc->cmpi);
 	return err;
 }
 
-/* Not short: nor needs that what send_any does, where there is one thread. */
+/* Whatever is not short, of one thread, and connected.  A long one needs nothing else of what send_any does, where there is one thread. */
 static __attribute__((noinline)) int send_other(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
 	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_MAX - hlen || len <= CMPI_AM_SHORT || tag >= CMPI_TAGS || proc->cmpi->engine.threads))

@@ -11,6 +11,8 @@
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
 	CELLS_MANY = 400,            /* bytes of a message in cells, in a stream, or where senders let go of lines: those of a buffer come faster then */
+	LENT_MAX = 128,              /* buffers of messages that may go in cells, which have not come back */
+	UNASKED = 64,                /* such messages, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 };
 
@@ -44,9 +46,26 @@ static inline void given(struct nic *nic, struct nic_link *link, const void *dat
 	nic_tx_own_next(nic, len);
 }
 
+/*
+ * Had it better go in a buffer than in several cells?  Not if many have not come back: who sends by value need not look at its NIC
+ * afterwards, and one that never does would draw on the pool without end.
+ */
 static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 {
-	return len > CELLS_MANY && (link->demotes || !nic_link_would_answer(link));
+	return len > CELLS_MANY && link->balance > -LENT_MAX && (link->demotes || !nic_link_would_answer(link));
+}
+
+/* A buffer, for a message that may go in cells.  To find out that there is none takes longer than that: then some go unasked. */
+static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t *index)
+{
+	if (nic_unlikely(link->unasked)) {
+		link->unasked--;
+		return false;
+	}
+	if (nic_likely(nic_buffer_take(nic, index)))
+		return true;
+	link->unasked = UNASKED;
+	return false;
 }
 
 static inline void fill_buffer(uint8_t *to, const struct nic_short *msg)
@@ -56,22 +75,46 @@ static inline void fill_buffer(uint8_t *to, const struct nic_short *msg)
 	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
 }
 
+static nic_noinline int rung(struct nic_link *link)
+{
+	nic_bell_ring(link);
+	return NIC_OK;
+}
+
+/* A message in a buffer, on a link with room for its packet. */
+static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint64_t off, uint32_t len)
+{
+	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+
+	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
+	p->imm = 0;
+	nic_packet_buffer(p, off);
+	nic_link_store(link, p, 1);
+	link->balance--;
+	nic_count(nic, packets_sent, 1);
+	nic_count(nic, send_short, 1);
+	given(nic, link, (const uint8_t *)nic->map->buffer + off, len);
+	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+}
+
+/* The same of one that is not in it yet. */
+static nic_noinline int give_short(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg, uint32_t len,
+                                   uint32_t index)
+{
+	fill_buffer(nic_buffer(nic, index), msg);
+	nic_count(nic, bytes_buffer, len);
+	return give(nic, ctx, link, (uint64_t)index * NIC_BUFFER_SIZE, len);
+}
+
 /* A short message that had better not go in several cells; false: there is no buffer, or no leave for it. */
 static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
                                         uint32_t len)
 {
-	struct nic_packet *p = nic_tx_room(nic, ctx, link);
 	uint32_t index;
-	uint8_t *to;
 
-	if (!p || !nic_buffer_take(nic, &index))
+	if (!nic_tx_room(nic, ctx, link) || !spare(nic, link, &index))
 		return false;
-	to = nic_buffer(nic, index);
-	fill_buffer(to, msg);
-	nic_tx_publish_buffer(nic, ctx, link, p, (uint64_t)index * NIC_BUFFER_SIZE, len, 0);
-	nic_count(nic, send_short, 1);
-	nic_count(nic, bytes_buffer, len);
-	given(nic, link, to, len);
+	give_short(nic, ctx, link, msg, len, index);
 	return true;
 }
 
@@ -123,37 +166,6 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 	return NIC_OK;
 }
 
-static nic_noinline int rung(struct nic_link *link)
-{
-	nic_bell_ring(link);
-	return NIC_OK;
-}
-
-/* A message in a buffer, on a link with room for its packet. */
-static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint64_t off, uint32_t len)
-{
-	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-
-	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
-	p->imm = 0;
-	nic_packet_buffer(p, off);
-	nic_link_store(link, p, 1);
-	link->balance--;
-	nic_count(nic, packets_sent, 1);
-	nic_count(nic, send_short, 1);
-	given(nic, link, (const uint8_t *)nic->map->buffer + off, len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
-}
-
-/* The same of one that is not in it yet. */
-static nic_noinline int give_short(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg, uint32_t len,
-                                   uint32_t index)
-{
-	fill_buffer(nic_buffer(nic, index), msg);
-	nic_count(nic, bytes_buffer, len);
-	return give(nic, ctx, link, (uint64_t)index * NIC_BUFFER_SIZE, len);
-}
-
 /* Several cells, on a link with room: the first has the head and `a` and begins with `b`. */
 static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
 {
@@ -164,7 +176,7 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	uint32_t index;
 	bool answers;
 
-	if (better_in_buffer(link, len) && nic_likely(nic_buffer_take(nic, &index)))
+	if (better_in_buffer(link, len) && nic_likely(spare(nic, link, &index)))
 		return give_short(nic, ctx, link, msg, len, index);
 	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
 		return send_short(nic, vi, msg);
@@ -232,18 +244,10 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 /* Whatever the quick way below is not for. */
 static nic_noinline int send_given(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint64_t off, uint32_t len)
 {
-	struct nic_packet *p;
-
-	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || ctx->no_short))
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || ctx->no_short || !nic_tx_room(nic, ctx, link)))
 		return NIC_NOT_DONE;
-	p = nic_tx_room(nic, ctx, link);
-	if (nic_unlikely(!p))
-		return NIC_NOT_DONE;
-	nic_tx_publish_buffer(nic, ctx, link, p, off, len, 0);
-	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_given, len);
-	given(nic, link, (const uint8_t *)nic->map->buffer + off, len);
-	return NIC_OK;
+	return give(nic, ctx, link, off, len);
 }
 
 int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)

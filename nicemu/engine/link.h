@@ -101,6 +101,7 @@ struct nic_link {
 	uint8_t *heap;                    /* window on the card's heap, if both have it (engine/card.h) */
 	uint64_t *plain;                  /* counts bytes that were copied plainly */
 	uint32_t patience;                /* looks that a short message spends on a full ring */
+	uint32_t unasked;                 /* messages that go in cells, though a buffer would be better: there was none */
 	uint64_t *bells;                  /* counter of the times this side rang */
 	uint32_t sys_head, sys_tail;
 	struct nic_sysmsg sys[NIC_SYS_WAITING];

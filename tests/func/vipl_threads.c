@@ -288,7 +288,7 @@ struct worker {
 	unsigned bad;
 };
 
-static void *work(void *arg)
+static void *ping(void *arg)
 {
 	struct worker *w = arg;
 	struct side *s = w->s;
@@ -307,7 +307,42 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void one_handle_many_threads(void)
+/* In buffers of the handle's, and out of them, all at once. */
+static void *hand_over(void *arg)
+{
+	struct worker *w = arg;
+	struct side *s = w->s;
+	VIP_DESCRIPTOR *d;
+
+	for (unsigned i = 0; i < PINGS; i++) {
+		unsigned n = 60 + (i * 37) % 9000, *buffer = VipxTakeBuffer(s->nic), *came;
+
+		if (!buffer) {
+			w->bad++;
+			continue;
+		}
+		buffer[0] = w->number;
+		buffer[n / sizeof *buffer - 1] = i;
+		d = desc_make(s, 2 * w->number, s->data, 0);
+		d->CS.Control |= VIP_CONTROL_POOL;
+		w->bad += VipPostRecv(w->other, d, s->handle) != VIP_SUCCESS;
+		if (VipxSendBuffer(w->one, buffer, n) != VIP_SUCCESS) {
+			w->bad++;
+			VipxGiveBuffer(s->nic, buffer);
+			continue;
+		}
+		if (VipRecvWait(w->other, SOON, &d) != VIP_SUCCESS || !(d->CS.Status & VIP_STATUS_POOL)) {
+			w->bad++;
+			continue;
+		}
+		came = d->DS[1].Local.Data.Address;
+		w->bad += d->CS.Length != n || came[0] != w->number || came[n / sizeof *came - 1] != i;
+		VipxGiveBuffer(s->nic, came);
+	}
+	return NULL;
+}
+
+static void everybody(void *(*work)(void *))
 {
 	struct side s = { .server = true };
 	struct worker workers[WORKERS];
@@ -329,6 +364,18 @@ static void one_handle_many_threads(void)
 	VIP(VIP_SUCCESS, VipCloseNic(s.nic));
 }
 
+static void one_handle_many_threads(void)
+{
+	everybody(ping);
+}
+
+static void buffers_of_many_threads(void)
+{
+	if (strcmp(VipxParameterString("arch"), "qnix") == 0 || strcmp(VipxParameterString("engine"), "daemon") == 0)
+		SKIP("a NIC that asks first, or that runs elsewhere, does not send this way");
+	everybody(hand_over);
+}
+
 int main(void)
 {
 	two_init("threads");
@@ -338,5 +385,6 @@ int main(void)
 	CASE(many_servers_at_once);
 	CASE(two_handles_two_threads);
 	CASE(one_handle_many_threads);
+	CASE(buffers_of_many_threads);
 	return check_done();
 }

@@ -116,13 +116,115 @@ static void newcomer_takes_over(void)
 	CHECK(is_pattern(p.b.mem, NIC_INLINE_MAX, 3));
 }
 
+/* ---- the short ways, by which the honest one takes and sends, too ------------------------------------------------- */
+
+static void *held[64]; /* buffers that a has taken and not given back */
+static unsigned nheld;
+
+static void drop_completions(void)
+{
+	uint64_t entry;
+
+	while (nic_cq_take(&p.a.recv_cq, &entry))
+		;
+}
+
+static void take_row(int i)
+{
+	struct nic_brief row[8];
+	uint32_t n = nic_take_row(p.a.nic, avi[i], &p.a.recv_cq, row, 8);
+
+	CHECK(n <= 8);
+	for (uint32_t k = 0; k < n; k++)
+		CHECK(row[k].length && row[k].length <= NIC_BRIEF);
+}
+
+/* One, of any VI or of that one: whole, in the room that was given for it or in a buffer of the pool. */
+static void take_one(int i, bool any)
+{
+	enum { GUARD = 0x5a };
+	static uint64_t room[(NIC_INLINE_MAX + 7) / 8 + 1];
+	uint8_t *behind = (uint8_t *)room + NIC_INLINE_MAX;
+	struct nic_taken out = { .data = room };
+	uint64_t off;
+
+	*behind = GUARD;
+	if (any ? !nic_take(p.a.nic, &p.a.recv_cq, &out) : nic_take_of(p.a.nic, avi[i], &p.a.recv_cq, &out) != NIC_OK)
+		return;
+	CHECK_EQ(out.cookie, (uintptr_t)&p.a);
+	CHECK_EQ(*behind, GUARD);
+	if (!out.buffer) {
+		CHECK(out.data == room && out.length && out.length <= NIC_INLINE_MAX);
+		return;
+	}
+	off = (uintptr_t)out.data - (uintptr_t)p.a.nic->map->buffer;
+	CHECK(out.data == out.buffer && off < sizeof(p.a.nic->map->buffer) && out.length && off % NIC_BUFFER_SIZE + out.length <= NIC_BUFFER_SIZE);
+	if (nheld < 64)
+		held[nheld++] = out.buffer;
+	else
+		nic_buf_give(p.a.nic, out.buffer);
+}
+
+static void take_short(int i)
+{
+	if (fuzz_seldom(2))
+		drop_completions();
+	if (fuzz_seldom(4))
+		take_row(i);
+	else
+		take_one(i, fuzz_seldom(3));
+}
+
+static void send_short(struct nic *nic, uint32_t vi)
+{
+	static uint8_t bytes[NIC_INLINE_MAX + 1];
+	uint32_t len = FUZZ_OF(8, 9, 48, 49, 108, 109, 400, 401, 1000, NIC_INLINE_MAX, NIC_INLINE_MAX + 1), cut = fuzz_below(len - 7);
+	struct nic_short m = { .head = 5, .a = bytes, .alen = cut, .b = bytes + cut, .blen = len - 8 - cut };
+
+	if (nic_send_short(nic, vi, &m) == NIC_OK)
+		CHECK(len <= NIC_INLINE_MAX);
+}
+
+static void send_given(struct nic *nic, uint32_t vi)
+{
+	uint8_t *buf = nic == p.a.nic && nheld ? held[--nheld] : nic_buf_take(nic);
+	uint32_t at, len;
+
+	if (!buf)
+		return;
+	at = (uint32_t)((uintptr_t)buf - (uintptr_t)nic->map->buffer) % NIC_BUFFER_SIZE; /* a peer may have put a message in its middle */
+	len = FUZZ_OF(0, 48, 49, 401, 5000, NIC_BUFFER_SIZE - at, NIC_BUFFER_SIZE - at + 1, NIC_BUFFER_SIZE + 1, UINT32_MAX);
+	if (nic_send_given(nic, vi, buf, len) == NIC_OK)
+		CHECK(len > 48 && len <= NIC_BUFFER_SIZE - at);
+	else
+		nic_buf_give(nic, buf);
+}
+
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t mild; /* of so many packets of the round that could be hostile one is: what was found good once must live for a while */
 
 static void step(void)
 {
 	int i = fuzz_below(VIS);
 
-	switch (fuzz_below(10)) {
+	switch (fuzz_below(16)) {
+	case 10:
+	case 11:
+		take_short(i);
+		break;
+	case 12:
+		send_short(p.a.nic, avi[i]);
+		break;
+	case 13:
+		send_short(p.b.nic, bvi[i]);
+		break;
+	case 14:
+		send_given(p.b.nic, bvi[i]);
+		break;
+	case 15:
+		send_given(p.a.nic, avi[i]);
+		break;
 	case 0:
 	case 1:
 		post_recv(i);
@@ -137,7 +239,8 @@ static void step(void)
 		nic_poll(p.b.nic);
 		break;
 	case 5:
-		mutated_packet();
+		if (fuzz_seldom(mild))
+			mutated_packet();
 		break;
 	case 6:
 		if (fuzz_seldom(8))
@@ -146,8 +249,11 @@ static void step(void)
 			connect_vi(i);
 		break;
 	default:
-		hostile_packet();
+		if (fuzz_seldom(mild))
+			hostile_packet();
 	}
+	if (mild > 1 && fuzz_seldom(4) && nic_vi_state(nic_vi(p.a.nic, avi[i])) != NIC_VI_CONNECTED && i < VIS - 1)
+		connect_vi(i);
 }
 
 static void packets_round(void)
@@ -161,8 +267,11 @@ static void packets_round(void)
 	for (int i = 0; i < VIS - 1; i++)
 		connect_vi(i);
 	nic_peer_request(p.a.nic, avi[VIS - 1], &here, &nowhere); /* packets may come for one that is not connected yet */
-	for (int i = 0; i < STEPS; i++)
+	mild = FUZZ_OF(1, 1, 4, 20);
+	for (int i = 0; i < (mild > 1 ? 3 * STEPS : STEPS); i++)
 		step();
+	while (nheld)
+		nic_buf_give(p.a.nic, held[--nheld]);
 	nic_poll(p.a.nic);
 	is_sound(p.a.nic);
 	everything_completes();

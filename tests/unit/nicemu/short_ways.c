@@ -49,6 +49,20 @@ static void open_quick(struct pair *p)
 	CHECK_EQ(nic_vi(p->b.nic, p->b.vi)->rx_quick, NIC_BUFFER_SIZE);
 }
 
+/* One of 500 bytes, which the receiver takes and has done with. */
+static void pass_one(struct pair *p)
+{
+	static const uint8_t data[492];
+	struct nic_short m = { .head = 5, .b = data, .blen = sizeof(data) };
+	struct nic_taken out;
+
+	CHECK_EQ(nic_send_short(p->a.nic, p->a.vi, &m), NIC_OK);
+	CHECK_EQ(take(p, &out), NIC_OK);
+	CHECK_EQ(out.length, 500);
+	if (out.buffer)
+		nic_buf_give(p->b.nic, out.buffer);
+}
+
 /* ---- taken ----------------------------------------------------------------------------------------------------------------------- */
 
 /* By its room, or, where it may have a buffer, for whatever there is. */
@@ -318,6 +332,52 @@ static void sleepers_are_woken(void)
 	pair_close(&p);
 }
 
+/* A sender that never looks at what comes back goes on in cells; when it has looked, in buffers again. */
+static void few_buffers_are_lent(void)
+{
+	uint64_t before;
+	struct pair p;
+
+	SKIP_ASKING();
+	CHECK_EQ(nic_param_set("demote", "off", "test"), NIC_OK);
+	open_quick(&p);
+	for (int i = 0; i < 3000; i++)
+		pass_one(&p);
+	CHECK(counter(p.a.nic, "bytes_buffer") > 100 * 500);
+	CHECK(counter(p.a.nic, "bytes_buffer") < 200 * 500);
+	CHECK(counter(p.a.nic, "buffers_taken") < 200);
+	pair_poll(&p);
+	before = counter(p.a.nic, "bytes_buffer");
+	pass_one(&p);
+	CHECK_EQ(counter(p.a.nic, "bytes_buffer"), before + 500);
+	pair_close(&p);
+	CHECK_EQ(nic_param_set("demote", "auto", "test"), NIC_OK);
+}
+
+/* Where there is none it is not looked for each time: that takes longer than the message. */
+static void cells_while_there_is_no_buffer(void)
+{
+	uint64_t none;
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	nic_card_lock(p.a.nic->card); /* nobody gets one out of the pool meanwhile */
+	while (p.a.nic->slot->nbuffers)
+		REQUIRE(nic_buf_take(p.a.nic));
+	none = counter(p.a.nic, "no_buffer");
+	for (int i = 0; i < 200; i++)
+		pass_one(&p);
+	CHECK(counter(p.a.nic, "no_buffer") - none >= 1);
+	CHECK(counter(p.a.nic, "no_buffer") - none <= 4);
+	CHECK_EQ(counter(p.a.nic, "bytes_buffer"), 0);
+	nic_card_unlock(p.a.nic->card);
+	for (int i = 0; i < 200; i++)
+		pass_one(&p);
+	CHECK(counter(p.a.nic, "bytes_buffer") > 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(taken_by_value);
@@ -330,5 +390,7 @@ int main(void)
 	CASE(given_over_connections_only);
 	CASE(no_immediate_data_is_given);
 	CASE(sleepers_are_woken);
+	CASE(few_buffers_are_lent);
+	CASE(cells_while_there_is_no_buffer);
 	return check_done();
 }

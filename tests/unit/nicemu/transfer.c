@@ -375,7 +375,7 @@ static void short_commands(void)
 	pair_close(&p);
 }
 
-/* Parameter `demote` decides from what length on a short message goes in a buffer: no test depends on the processor. */
+/* With parameter `demote` on, a short message goes in a buffer from some length on, not only in a stream: no test depends on the processor. */
 static void pair_open_demoting(struct pair *p, const char *demote)
 {
 	CHECK_EQ(nic_param_set("demote", demote, "test"), NIC_OK);

@@ -11,7 +11,8 @@
 	} while (0)
 
 /*
- * The processor, which these tests may not depend on, decides from what length on short messages go in buffers (parameter demote).
+ * Whether long ones of the short messages go in buffers depends on the processor, on which these tests may not (parameter demote); and on whether something
+ * has come since the last one, which is so here: the NIC sends to itself, and what was sent has been taken.
  * True, too, where the program wants to be handed no buffer: it gets a copy.
  */
 static void with_buffers(void test(bool), bool from_400_bytes)
