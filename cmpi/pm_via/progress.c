@@ -289,12 +289,15 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 }
 
 /*
- * How much a pass takes at most depends on what the last one found: looking for one more packet costs time, which the answer
- * to a single message should not have to wait for.
+ * How much a pass takes at most depends on what the last one found, `n`: looking for one more packet costs time, which the answer
+ * to a single message should not have to wait for.  That a stream pauses says nothing of how it goes on.
  */
-static inline void spend(struct cmpi *c, uint32_t budget, bool all)
+static inline void spend(struct cmpi *c, uint32_t budget, uint32_t n)
 {
-	c->budget = !all ? 1 : budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
+	if (n >= budget)
+		c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
+	else if (n || budget <= 2)
+		c->budget = n ? n : 1;
 }
 
 /* Takes packets off the completion queue; *empty: none is left. */
@@ -307,7 +310,7 @@ static inline int packets(struct cmpi *c, bool *empty)
 		VIP_RETURN result = VipxCQTake(c->cq, &arrival);
 
 		if (result == VIP_NOT_DONE) {
-			spend(c, budget, false);
+			spend(c, budget, n);
 			*empty = true;
 			return (int)n;
 		}
@@ -323,7 +326,7 @@ static inline int packets(struct cmpi *c, bool *empty)
 			n++;
 		}
 	}
-	spend(c, budget, true);
+	spend(c, budget, n);
 	*empty = false;
 	return (int)n;
 }
@@ -366,7 +369,7 @@ static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_pr
 		while (n < budget && !arrival->Buffer && (row = take_row(c, proc, budget - n)) != 0) /* behind a long one comes another, mostly */
 			n += row;
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
-	spend(c, budget, n >= budget);
+	spend(c, budget, n);
 	return (int)n;
 }
 
