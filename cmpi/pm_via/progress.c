@@ -289,28 +289,27 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 }
 
 /*
- * How much a pass takes at most depends on what the last one found, `n`: looking for one more packet costs time, which the answer
- * to a single message should not have to wait for.  That a stream pauses says nothing of how it goes on.
+ * How much a pass takes at most depends on what the last one found, so many `packets` that took `n`: looking for one more costs time, which the
+ * answer to a single message should not have to wait for.  That a stream pauses does not yet say that it is over.
  */
-static inline void spend(struct cmpi *c, uint32_t budget, uint32_t n)
+static inline void spend(struct cmpi *c, uint32_t budget, uint32_t n, uint32_t packets)
 {
-	if (n >= budget)
-		c->budget = budget < PASS_PACKETS ? 2 * budget : PASS_PACKETS;
-	else if (n || budget <= 2)
-		c->budget = n ? n : 1;
+	uint32_t next = n >= budget ? 2 * budget : packets == 1 ? 1 : packets ? n : budget / 2;
+
+	c->budget = next > PASS_PACKETS ? PASS_PACKETS : next ? next : 1;
 }
 
 /* Takes packets off the completion queue; *empty: none is left. */
 static inline int packets(struct cmpi *c, bool *empty)
 {
-	uint32_t budget = c->budget, n;
+	uint32_t budget = c->budget, n, found = 0, row;
 	VIPX_ARRIVAL arrival;
 
-	for (n = 0; n < budget;) {
+	for (n = 0; n < budget; found++) {
 		VIP_RETURN result = VipxCQTake(c->cq, &arrival);
 
 		if (result == VIP_NOT_DONE) {
-			spend(c, budget, n);
+			spend(c, budget, n, found);
 			*empty = true;
 			return (int)n;
 		}
@@ -320,13 +319,14 @@ static inline int packets(struct cmpi *c, bool *empty)
 		} else if (via_likely(result == VIP_SUCCESS)) {
 			nearest(c, arrival.User);
 			n += arrival_by_value(c, arrival.User, &arrival);
-			if (n < budget)
-				n += take_row(c, arrival.User, budget - n);
+			row = n < budget ? take_row(c, arrival.User, budget - n) : 0;
+			n += row;
+			found += row;
 		} else {
 			n++;
 		}
 	}
-	spend(c, budget, n);
+	spend(c, budget, n, found);
 	*empty = false;
 	return (int)n;
 }
@@ -361,15 +361,18 @@ static __attribute__((noinline)) int looks(struct cmpi *c, int n)
 /* The packet has come by the short way; others of the same peer may follow. */
 static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_proc *proc, VIPX_ARRIVAL *arrival)
 {
-	uint32_t budget = c->budget, n = 0, row;
+	uint32_t budget = c->budget, n = 0, found = 0, row;
 
 	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
 	do {
 		n += arrival_by_value(c, proc, arrival);
-		while (n < budget && !arrival->Buffer && (row = take_row(c, proc, budget - n)) != 0) /* behind a long one comes another, mostly */
+		found++;
+		while (n < budget && !arrival->Buffer && (row = take_row(c, proc, budget - n)) != 0) { /* behind a long one comes another, mostly */
 			n += row;
+			found += row;
+		}
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
-	spend(c, budget, n);
+	spend(c, budget, n, found);
 	return (int)n;
 }
 

@@ -11,8 +11,8 @@
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
 	CELLS_MANY = 400,            /* bytes of a message in cells, in a stream, or where senders let go of lines: those of a buffer come faster then */
-	LENT_MAX = 128,              /* buffers of messages that may go in cells, which have not come back */
-	UNASKED = 64,                /* such messages, when there was no buffer */
+	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
+	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 };
 
@@ -46,19 +46,23 @@ static inline void given(struct nic *nic, struct nic_link *link, const void *dat
 	nic_tx_own_next(nic, len);
 }
 
-/*
- * Had it better go in a buffer than in several cells?  Not if many have not come back: who sends by value need not look at its NIC
- * afterwards, and one that never does would draw on the pool without end.
- */
+/* Had it better go in a buffer than in several cells? */
 static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 {
-	return len > CELLS_MANY && link->balance > -LENT_MAX && (link->demotes || !nic_link_would_answer(link));
+	return len > CELLS_MANY && (link->demotes || !nic_link_would_answer(link));
 }
 
-/* A buffer, for a message that may go in cells.  To find out that there is none takes longer than that: then some go unasked. */
+/*
+ * A buffer, for a message that may go in cells.  Not if many have not come back: who sends by value need not look at its NIC afterwards, and
+ * one that never does would draw on the pool without end.  To find the pool empty, or somebody at it, takes longer than a message: then some go unasked.
+ */
 static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t *index)
 {
-	if (nic_unlikely(link->unasked)) {
+	if (nic_unlikely(link->balance <= -LENT_MAX)) {
+		nic_count(nic, buffers_away, 1);
+		return false;
+	}
+	if (nic_unlikely(link->unasked && !nic->slot->nbuffers)) {
 		link->unasked--;
 		return false;
 	}
@@ -145,7 +149,7 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 
 	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
 		return NIC_NOT_DONE;
-	if (cells > 1 && (better_in_buffer(link, len) || !nic_link_reserve(link, SCARCE + cells - 1)) && send_in_buffer(nic, ctx, link, msg, len))
+	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || better_in_buffer(link, len)) && send_in_buffer(nic, ctx, link, msg, len))
 		return NIC_OK;
 	p = nic_tx_room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))
@@ -176,10 +180,10 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	uint32_t index;
 	bool answers;
 
-	if (better_in_buffer(link, len) && nic_likely(spare(nic, link, &index)))
-		return give_short(nic, ctx, link, msg, len, index);
 	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
 		return send_short(nic, vi, msg);
+	if (better_in_buffer(link, len) && nic_likely(spare(nic, link, &index)))
+		return give_short(nic, ctx, link, msg, len, index);
 	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
 	for (uint32_t i = 1; i < cells; i++)
 		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));

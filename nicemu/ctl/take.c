@@ -66,6 +66,13 @@ static nic_noinline uint8_t *copied_out(struct nic *nic, const struct nic_taken 
 	return NULL;
 }
 
+/* Also behind cells: a peer whose buffers were still in use here when it sent the last one goes on in cells until they come back. */
+static inline void give_surplus(struct nic *nic, struct nic_link *link)
+{
+	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+		nic_buffer_balance(nic, link);
+}
+
 /* The buffer goes to the consumer, or its message does, for a receive that takes no buffer. */
 static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_taken *out, uint8_t *buffer,
                                uint32_t len, bool whole)
@@ -81,8 +88,7 @@ static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, st
 	nic_link_consume(link, 1);
 	ahead(nic, link);
 	handed(nic, ctx, out, buffer, len);
-	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
-		nic_buffer_balance(nic, link);
+	give_surplus(nic, link);
 }
 
 /*
@@ -113,6 +119,7 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		nic_link_collect(link, p, cells, out->data);
 		nic_link_consume(link, cells);
 		handed(nic, ctx, out, NULL, len);
+		give_surplus(nic, link);
 	} else {
 		if (nic_unlikely((!pool && len > NIC_INLINE_MAX) || !(buffer = buffer_of(nic, p, len))))
 			return 0;
@@ -147,6 +154,7 @@ static nic_noinline int take_cells(struct nic *nic, const struct nic_vi_ctx *ctx
 	nic_link_collect(link, p, cells, out->data);
 	nic_link_consume(link, cells);
 	handed(nic, ctx, out, NULL, len);
+	give_surplus(nic, link);
 	return NIC_OK;
 }
 

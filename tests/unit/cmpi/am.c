@@ -247,6 +247,42 @@ static void long_ones_end_a_pass(void)
 	CHECK_EQ(in_one_pass(32000), 2);
 }
 
+/* What the next pass takes at most, behind one of `n` messages of that length. */
+static uint32_t budget_behind(uint32_t n, size_t len)
+{
+	uint32_t first = job[B].got[A];
+
+	cmpi_progress(job[A].c); /* credit */
+	for (uint32_t k = 0; k < n; k++)
+		CHECK_EQ(job_send(A, B, first + k, len), CMPI_OK);
+	fake_run();
+	cmpi_progress(job[B].c);
+	fake_run();
+	CHECK_EQ(job[B].got[A], first + n);
+	return job[B].c->budget;
+}
+
+/* More of a stream, less when it pauses, one behind a single message of whatever length; never more than 64. */
+static void a_pass_takes_what_comes(void)
+{
+	static const size_t lengths[] = { 8, 2000, 8000, 32000 };
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		REQUIRE(open_pair());
+		job[B].c->budget = 64;
+		CHECK_EQ(budget_behind(63, 8), 63);
+		CHECK_EQ(budget_behind(63, 8), 64);
+		CHECK_EQ(budget_behind(0, 0), 32);
+		CHECK_EQ(budget_behind(5, 8), 5);
+		CHECK_EQ(budget_behind(0, 0), 2);
+		job[B].c->budget = 64;
+		CHECK_EQ(budget_behind(1, lengths[i]), 1);
+		CHECK_EQ(budget_behind(0, 0), 1);
+		CHECK_EQ(job[B].order_errors, 0);
+		job_close();
+	}
+}
+
 /* More sequence numbers than 16 bits hold. */
 static void many(void)
 {
@@ -277,6 +313,7 @@ int main(void)
 	CASE(handlers_send_and_progress);
 	CASE(handlers_in_a_row);
 	CASE(long_ones_end_a_pass);
+	CASE(a_pass_takes_what_comes);
 	CASE(many);
 	return check_done();
 }
