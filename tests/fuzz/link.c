@@ -209,22 +209,6 @@ static void step(void)
 	int i = fuzz_below(VIS);
 
 	switch (fuzz_below(16)) {
-	case 10:
-	case 11:
-		take_short(i);
-		break;
-	case 12:
-		send_short(p.a.nic, avi[i]);
-		break;
-	case 13:
-		send_short(p.b.nic, bvi[i]);
-		break;
-	case 14:
-		send_given(p.b.nic, bvi[i]);
-		break;
-	case 15:
-		send_given(p.a.nic, avi[i]);
-		break;
 	case 0:
 	case 1:
 		post_recv(i);
@@ -247,6 +231,22 @@ static void step(void)
 			hostile_words();
 		else if (fuzz_seldom(4) && nic_vi_state(nic_vi(p.a.nic, avi[i])) == NIC_VI_ERROR)
 			connect_vi(i);
+		break;
+	case 7:
+	case 8:
+		take_short(i);
+		break;
+	case 9:
+		send_short(p.a.nic, avi[i]);
+		break;
+	case 10:
+		send_short(p.b.nic, bvi[i]);
+		break;
+	case 11:
+		send_given(p.b.nic, bvi[i]);
+		break;
+	case 12:
+		send_given(p.a.nic, avi[i]);
 		break;
 	default:
 		if (fuzz_seldom(mild))
