@@ -250,8 +250,8 @@ static bool enter_own(struct qnix *q, const struct qnix_driver_cmd *cmd)
 }
 
 /*
- * The record says that the process is there; then the NIC looks who else is.  Of two that do this at the same time at least one
- * sees the other (the fences below meet), and that one tells it.
+ * The record says that the process is there; then the NIC looks who else is, and how many slots there are.  Of two that do this
+ * at the same time at least one sees the other (the fences below meet), and that one tells it.
  */
 static void publish(struct qnix *q, const struct qnix_driver_cmd *cmd)
 {
@@ -270,8 +270,8 @@ static void publish(struct qnix *q, const struct qnix_driver_cmd *cmd)
 
 static void new_process(struct qnix *q, uint32_t entry, const struct qnix_driver_cmd *cmd)
 {
-	uint32_t used = nic_load_acquire(&q->nic->map->hdr.used); /* pairs with registration */
 	struct nic_group *g;
+	uint32_t used;
 
 	if (cmd->name.ai == 0) {
 		if (!q->next)
@@ -287,6 +287,7 @@ static void new_process(struct qnix *q, uint32_t entry, const struct qnix_driver
 		return;
 	}
 	publish(q, cmd);
+	used = nic_load_acquire(&q->nic->map->hdr.used); /* pairs with registration; behind the fence, as the records are */
 	for (uint32_t i = 0; i < used && i < NIC_MAX_SLOTS; i++) {
 		q->peer[i].told = q->peer[i].acked = false;
 		q->registration.nodes += read_record(q, i);

@@ -2,6 +2,9 @@
 /*
  * The QNIX driver, step by step: registration and de-registration, the queue of commands, what becomes of messages when a process leaves.
  */
+#include <signal.h>
+#include <sys/mman.h>
+
 #include "tests/unit/nicemu/played.h"
 
 static void six_steps(void)
@@ -62,6 +65,40 @@ static void registration_waits_for_all(void)
 		}
 	CHECK(steps_of(0, S(NEW_PROCESS_ACK)) + steps_of(1, S(NEW_PROCESS_ACK)) + steps_of(2, S(NEW_PROCESS_ACK)) >= 3);
 	CHECK_EQ(steps_of(0, S(GROUP_ACK)), 2);
+	down();
+}
+
+static char *group_page; /* of the Group Table of process 0, which its NIC cannot write */
+
+static void another_comes(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	if ((char *)info->si_addr < group_page || (char *)info->si_addr >= group_page + QNIX_PAGE)
+		_exit(1);
+	mprotect(group_page, QNIX_PAGE, PROT_READ | PROT_WRITE);
+	p[1] = qx_begin(name(1), APP, 2);
+	qx_begun(p[1]); /* its record is in the card, and it has found none */
+}
+
+/* A process opens the card and names itself while the NIC of another one is between New_Process and its record. */
+static void two_register_at_once(void)
+{
+	struct sigaction act = { .sa_sigaction = another_comes, .sa_flags = SA_SIGINFO }, before;
+
+	up(1);
+	down();
+	nprocs = 2;
+	p[0] = qx_begin(name(0), APP, 2);
+	group_page = (char *)((uintptr_t)&p[0]->nic->groups->group[0].member[NIC_MAX_SLOTS / 2] & ~(uintptr_t)(QNIX_PAGE - 1));
+	sigaction(SIGSEGV, &act, &before);
+	CHECK_EQ(mprotect(group_page, QNIX_PAGE, PROT_NONE), 0);
+	qx_begun(p[0]);
+	sigaction(SIGSEGV, &before, NULL);
+	CHECK(p[1]);
+	for (int i = 0; i < 50 && !all_begun(); i++)
+		;
+	CHECK(all_begun());
 	down();
 }
 
@@ -141,6 +178,7 @@ int main(void)
 	CASE(six_steps);
 	CASE(five_steps);
 	CASE(registration_waits_for_all);
+	CASE(two_register_at_once);
 	CASE(heads_come_back_every_eighth);
 	CASE(no_room_for_the_application);
 	CASE(deleted_in_flight);
