@@ -118,7 +118,7 @@ static inline void check_hung(int signal_number)
 			break;
 	}
 	backtrace_symbols_fd(check.frames, backtrace(check.frames, CHECK_FRAMES), STDERR_FILENO);
-	sleep(2);
+	sleep(10); /* processes that began later have their turn to say where they are */
 	_exit(CHECK_HUNG);
 }
 
