@@ -42,6 +42,7 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/processes \
 	tests/unit/cmpi/queue \
 	tests/unit/cmpi/rma \
+	tests/unit/cmpi/rows \
 	tests/unit/cmpi/share \
 	tests/unit/cmpi/table \
 	tests/unit/nicemu/attach \
@@ -118,6 +119,7 @@ tests_unit_cmpi_match_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_params_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_queue_LDADD = cmpi/libcmpi.la
 tests_unit_cmpi_rma_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_rows_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_share_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_table_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_stress_credits_LDADD = tests/stress/libfake.la cmpi/libcmpi.la

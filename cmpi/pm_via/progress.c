@@ -13,7 +13,7 @@
 enum {
 	PASS_PACKETS = 64, /* packets of one pass, short ones */
 	PASS_PART = 1024,  /* bytes that count as one more */
-	ROW = 8,           /* packets that are taken together */
+	ROW = 16,          /* packets that are taken together */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
@@ -216,42 +216,108 @@ static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, 
  */
 struct via_row {
 	struct cmpi_proc *proc;
-	uint32_t n, next;
+	VIPX_BRIEF *next, *booked, *end; /* booked: up to here the headers are */
+	bool plain;
 	VIPX_BRIEF packet[ROW];
 };
 
-static inline uint32_t finish_row(struct cmpi *c, struct via_row *row)
+/* The headers of packets from the next one on, as many as are alike; none: it is an odd one. */
+static inline void book(struct cmpi *c, struct via_row *row)
 {
-	uint32_t n = row->n - row->next;
+	uint8_t type = *(const uint8_t *)row->next->Data;
 
-	while (row->next < row->n) {
-		VIPX_BRIEF *packet = &row->packet[row->next++];
+	row->booked = row->next;
+	if (via_likely(is_message(type)))
+		row->booked += via_flow_credited_row(row->proc, row->next, (uint32_t)(row->end - row->next));
+	row->plain = type == VIA_PKT_AM && !c->engine.threads;
+}
 
-		value(c, row->proc, (uint8_t *)packet->Data, packet->Length);
+/*
+ * Messages that are booked: active ones, in a process of one thread.  A handler may break the connection, but what has arrived is still
+ * delivered; and nothing takes it down before the row is over, since a handler's own progress begins with the rest of it.
+ */
+static inline void hand_over(struct cmpi *c, struct via_row *row)
+{
+	while (row->next < row->booked && via_likely(c->am != NULL)) {
+		VIPX_BRIEF *packet = row->next++;
+		uint8_t *data = (uint8_t *)packet->Data;
+
+		VIA_COUNT(c, am_received);
+		c->am(c->arg, row->proc, data[offsetof(struct via_header, tag)], data + sizeof(struct via_header),
+		      packet->Length - sizeof(struct via_header));
 	}
-	return n;
+}
+
+/* Any message that is booked. */
+static inline void booked(struct cmpi *c, struct cmpi_proc *proc, VIPX_BRIEF *packet)
+{
+	uint8_t *data = (uint8_t *)packet->Data;
+	struct via_header header;
+
+	memcpy(&header, data, sizeof(header));
+	if (via_unlikely(!message(c, proc, &header, data, packet->Length)))
+		broken(proc, header.type, packet->Length);
+}
+
+static inline void finish_row(struct cmpi *c, struct via_row *row)
+{
+	struct cmpi_proc *proc = row->proc;
+
+	while (row->next < row->end) {
+		VIPX_BRIEF *packet;
+
+		if (row->next >= row->booked)
+			book(c, row);
+		if (via_likely(row->plain))
+			hand_over(c, row);
+		if (row->next == row->end)
+			break;
+		packet = row->next++;
+		if (packet < row->booked)
+			booked(c, proc, packet);
+		else
+			value(c, proc, (uint8_t *)packet->Data, packet->Length);
+	}
+	via_flow_noop(proc);
+	VIA_ASSERT(via_flow_holds(proc));
 }
 
 /* In a handler. */
 static __attribute__((noinline)) int rest_of_row(struct cmpi *c)
 {
-	return (int)finish_row(c, c->row);
+	int n = (int)(c->row->end - c->row->next);
+
+	finish_row(c, c->row);
+	return n;
 }
 
 /* The short packets behind one of that peer, some of them at most; how many. */
 static inline uint32_t take_row(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
 {
 	struct via_row row, *outer = c->row;
+	uint32_t n = (uint32_t)VipxRecvTakeRow(proc->vi, row.packet, most < ROW ? most : ROW);
 
-	row.n = (uint32_t)VipxRecvTakeRow(proc->vi, row.packet, most < ROW ? most : ROW);
-	if (!row.n)
+	if (!n)
 		return 0;
 	row.proc = proc;
-	row.next = 0;
+	row.next = row.booked = row.packet;
+	row.end = row.packet + n;
 	c->row = &row;
 	finish_row(c, &row);
 	c->row = outer;
-	return row.n;
+	return n;
+}
+
+/* As many as there are: a row that is not full was the last. */
+static __attribute__((noinline)) uint32_t take_rows(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
+{
+	uint32_t n = 0, row;
+
+	do {
+		row = take_row(c, proc, most - n);
+		n += row;
+	} while (row == ROW && n < most);
+	return n;
 }
 
 /* The peer has sent a packet by value: is it another one than the last? */
@@ -319,7 +385,7 @@ static inline int packets(struct cmpi *c, bool *empty)
 		} else if (via_likely(result == VIP_SUCCESS)) {
 			nearest(c, arrival.User);
 			n += arrival_by_value(c, arrival.User, &arrival);
-			row = n < budget ? take_row(c, arrival.User, budget - n) : 0;
+			row = n < budget ? take_rows(c, arrival.User, PASS_PACKETS - n) : 0;
 			n += row;
 			found += row;
 		} else {
@@ -367,7 +433,8 @@ static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_pr
 	do {
 		n += arrival_by_value(c, proc, arrival);
 		found++;
-		while (n < budget && !arrival->Buffer && (row = take_row(c, proc, budget - n)) != 0) { /* behind a long one comes another, mostly */
+		if (n < budget && !arrival->Buffer) { /* behind a long one comes another, mostly */
+			row = take_rows(c, proc, PASS_PACKETS - n);
 			n += row;
 			found += row;
 		}

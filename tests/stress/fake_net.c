@@ -479,6 +479,17 @@ static void each_posted(const struct queue *q, uint32_t from, uint32_t to, bool 
 	}
 }
 
+void fake_shorten(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, uint32_t behind, size_t len)
+{
+	struct nic *a = from;
+
+	for (uint32_t i = 0; i < VIS; i++)
+		if (a->vi[i].used && a->vi[i].peer && a->vi[i].peer->nic == to)
+			for (struct message *m = a->vi[i].out.head; m; m = m->next)
+				if (behind-- == 0 && m->len > len)
+					m->len = (uint32_t)len;
+}
+
 void fake_in_flight(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, void (*fn)(void *arg, const void *packet, size_t len), void *arg)
 {
 	struct nic *a = from;

@@ -52,6 +52,8 @@ const char *fake_violation(void);
 uint32_t fake_buffers_owned(void);
 /* Everything on its way from one to the other: posted, in the network, or arrived and not yet dequeued. */
 void fake_in_flight(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, void (*fn)(void *arg, const void *packet, size_t len), void *arg);
+/* Makes the message shorter that is so far behind in the network, 0 the first. */
+void fake_shorten(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, uint32_t behind, size_t len);
 /* Fewest receives that were posted when a message arrived at any VI (1: it took the last one). */
 uint32_t fake_closest(void);
 /* How often a large page was asked for, and where the last time. */

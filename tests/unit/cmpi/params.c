@@ -24,7 +24,7 @@ static void defaults_are_left_alone(void)
 	job_reset(0);
 	via_params_read(&p);
 	hold(&p);
-	CHECK_EQ(p.depth, 112);
+	CHECK_EQ(p.depth, 144);
 	CHECK_EQ(p.noop_extra, 8);
 	CHECK_EQ(p.initial, 20);
 	CHECK_EQ(p.rendezvous_extra, 64);

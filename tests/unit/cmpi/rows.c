@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets that are taken together: their headers are booked before any is handled.  It must come to the same as one after the other, also
+ * where a header is wrong, and when a handler breaks the connection.
+ */
+#include "tests/unit/cmpi/job.h"
+
+enum { A, B, ALONE = 1, TOGETHER = 64, N = 40 };
+
+static bool open_pair(void)
+{
+	job_reset(100);
+	if (!job_open(2) || !job_connect(A, B))
+		return false;
+	fake_brief(100);
+	return true;
+}
+
+/* Some of B's to A, so that A owes credit and says so, not always the same. */
+static void owe(uint32_t n)
+{
+	uint32_t first = job[A].got[B];
+
+	for (uint32_t i = 0; i < n; i++)
+		CHECK_EQ(job_send(B, A, first + i, 8), CMPI_OK);
+	while (job[A].got[B] < first + n && cmpi_progress(job[A].c))
+		;
+	CHECK_EQ(job[A].got[B], first + n);
+}
+
+static void send_all(uint32_t n)
+{
+	uint32_t first = job[B].got[A];
+
+	for (uint32_t i = 0; i < n; i++) {
+		owe(i % 3);
+		CHECK_EQ(job_send(A, B, first + i, 8 + i % 30), CMPI_OK);
+	}
+}
+
+/* So many packets a pass, until there are none. */
+static void take_all(uint32_t budget)
+{
+	for (uint32_t pass = 0; pass < 2 * N; pass++) {
+		uint32_t got = job[B].got[A];
+
+		job[B].c->budget = budget;
+		cmpi_progress(job[B].c);
+		CHECK(budget != ALONE || job[B].got[A] - got <= 1);
+	}
+}
+
+struct accounts {
+	uint32_t got, order_errors, errors, next_in, allowed, remote_credit, remote_cc, consumed_cc, preposts, fresh;
+};
+
+static struct accounts accounts(void)
+{
+	const struct cmpi_proc *p = job[B].to[A];
+
+	return (struct accounts){job[B].got[A], job[B].order_errors, job[B].errors, p->next_in, p->granted + p->local_credit, /* when a NOOP says so may differ */
+	                         p->remote_credit, p->remote_cc, p->consumed_cc, job[B].errors ? 0 : p->preposts, p->fresh};
+}
+
+/* The packets in flight to B by number. */
+static struct {
+	uint32_t at, from, to;
+	void (*spoil)(struct via_header *header);
+} spoiling;
+
+static void spoil_one(void *arg, const void *packet, size_t len)
+{
+	struct via_header header;
+
+	(void)arg, (void)len;
+	if (spoiling.at >= spoiling.from && spoiling.at < spoiling.to) {
+		memcpy(&header, packet, sizeof(header));
+		spoiling.spoil(&header);
+		memcpy((void *)(uintptr_t)packet, &header, sizeof(header));
+	}
+	spoiling.at++;
+}
+
+static void (*prepare)(void); /* before B takes what has come; NULL: nothing */
+
+/* What B's accounts are when it has taken N packets of A, those from `from` on spoiled. */
+static struct accounts taken(uint32_t budget, uint32_t from, uint32_t to, void (*spoil)(struct via_header *header))
+{
+	struct accounts a = {0};
+
+	if (!CHECK(open_pair()))
+		return a;
+	send_all(N);
+	spoiling.at = 0;
+	spoiling.from = from;
+	spoiling.to = to;
+	spoiling.spoil = spoil;
+	fake_in_flight(job[A].c->nic, job[B].c->nic, spoil_one, NULL);
+	CHECK_EQ(spoiling.at, N);
+	if (prepare)
+		prepare();
+	take_all(budget);
+	a = accounts();
+	fake_brief(0);
+	job_turn(10);
+	job_close();
+	return a;
+}
+
+static bool same(const char *what, struct accounts a, struct accounts b)
+{
+	bool is = memcmp(&a, &b, sizeof(a)) == 0;
+
+	if (!is)
+		printf("# %s, alone and together: got %u %u errors %u %u next_in %u %u allowed %u %u credit %u %u of %u %u preposts %u %u\n", what, a.got,
+		       b.got, a.errors, b.errors, a.next_in, b.next_in, a.allowed, b.allowed, a.remote_credit, b.remote_credit, a.remote_cc,
+		       b.remote_cc, a.preposts, b.preposts);
+	return is;
+}
+
+static void the_same_accounts(void)
+{
+	struct accounts a = taken(ALONE, N, N, NULL), b = taken(TOGETHER, N, N, NULL);
+
+	CHECK(same("sound", a, b));
+	CHECK_EQ(b.got, 1 + N);
+	CHECK_EQ(b.errors, 0);
+	CHECK_EQ(b.order_errors, 0);
+}
+
+static void consumed(struct via_header *h)
+{
+	h->consumed = (uint8_t)(h->id * 5);
+}
+
+static void a_sender_that_receives(void)
+{
+	struct accounts a = taken(ALONE, 0, N, consumed), b = taken(TOGETHER, 0, N, consumed);
+
+	CHECK(same("consumed", a, b));
+	CHECK_EQ(b.consumed_cc, (uint8_t)((b.next_in - 1) * 5));
+}
+
+/* Behind the first one, which comes alone. */
+static void looks_fresh(struct member *m, struct cmpi_proc *from, void *data, size_t len)
+{
+	(void)data, (void)len;
+	if (m->got[A] == 2)
+		from->fresh = from->special = true;
+}
+
+static void want_more(struct member *m, struct cmpi_proc *from, void *data, size_t len)
+{
+	(void)data, (void)len;
+	if (m->got[A] != 2)
+		return;
+	from->base = (uint16_t)(from->base + 20);
+	via_flow_limits(from);
+}
+
+static void handler_makes_fresh(void)
+{
+	job[B].on_am = looks_fresh;
+}
+
+static void handler_wants_more(void)
+{
+	job[B].on_am = want_more;
+}
+
+/* The next packet is the first of its peer. */
+static void the_first_is_noticed(void)
+{
+	struct accounts a, b;
+
+	prepare = handler_makes_fresh;
+	a = taken(ALONE, N, N, NULL);
+	b = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	CHECK(same("fresh", a, b));
+	CHECK_EQ(b.fresh, false);
+}
+
+/* More receives are to be posted than are. */
+static void receives_are_replaced(void)
+{
+	struct accounts a, b;
+
+	prepare = handler_wants_more;
+	a = taken(ALONE, N, N, NULL);
+	b = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	CHECK(same("more receives", a, b));
+	CHECK_EQ(b.errors, 0);
+}
+
+static void type(struct via_header *h)
+{
+	h->type = VIA_PKT_COUNT;
+}
+
+static void other_type(struct via_header *h)
+{
+	h->type = VIA_PKT_EAGER_NEXT; /* without a beginning */
+}
+
+static void id(struct via_header *h)
+{
+	h->id++;
+}
+
+static void noop_ack(struct via_header *h)
+{
+	h->noop_ack++; /* of one that was never sent */
+}
+
+static void credit(struct via_header *h)
+{
+	h->vbuf_credit = 255;
+}
+
+static void wrong_headers(void)
+{
+	static const struct {
+		const char *name;
+		void (*spoil)(struct via_header *header);
+		uint32_t length; /* spoiled ones */
+		bool last;       /* what is behind has the wrong number */
+	} bad[] = {{"type", type, 1, true}, {"other type", other_type, 1, false}, {"id", id, 1, true}, {"noop_ack", noop_ack, 1, false},
+	           {"credit", credit, 10, false}};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		for (uint32_t at = 0; at < N - 10; at++) {
+			struct accounts a = taken(ALONE, at, at + bad[i].length, bad[i].spoil);
+			struct accounts b = taken(TOGETHER, at, at + bad[i].length, bad[i].spoil);
+
+			if (!CHECK(same(bad[i].name, a, b)))
+				return;
+			CHECK_EQ(b.errors, 1);
+			CHECK(bad[i].last ? b.got == 1 + at : b.got < 1 + N);
+		}
+}
+
+static void shorten(void)
+{
+	fake_shorten(job[A].c->nic, job[B].c->nic, 5, sizeof(struct via_header) - 1);
+}
+
+static void shorter_than_a_header(void)
+{
+	struct accounts a, b;
+
+	prepare = shorten;
+	a = taken(ALONE, N, N, NULL);
+	b = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	CHECK(same("short", a, b));
+	CHECK_EQ(b.got, 1 + 5);
+	CHECK_EQ(b.errors, 1);
+}
+
+static void allow_seven(void)
+{
+	job[B].to[A]->local_credit = (uint16_t)(job[B].to[A]->local_credit + job[B].to[A]->granted - 7);
+	job[B].to[A]->granted = 7;
+	job[B].c->params.notify = job[B].c->params.dynamic = 1000; /* nor is more allowed meanwhile */
+}
+
+/* More than was allowed. */
+static void beyond_credit(void)
+{
+	struct accounts a, b;
+
+	prepare = allow_seven;
+	a = taken(ALONE, N, N, NULL);
+	b = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	CHECK(same("beyond credit", a, b));
+	CHECK_EQ(b.got, 1 + 7);
+	CHECK_EQ(b.errors, 1);
+}
+
+static void break_at_ten(struct member *m, struct cmpi_proc *from, void *data, size_t len)
+{
+	(void)data, (void)len;
+	if (m->got[A] == 10)
+		via_conn_fail(from, "the test said so");
+}
+
+static void handler_breaks(void)
+{
+	job[B].on_am = break_at_ten;
+}
+
+/* What had come by then counts. */
+static void a_handler_breaks_the_connection(void)
+{
+	struct accounts a, b;
+
+	prepare = handler_breaks;
+	a = taken(ALONE, N, N, NULL);
+	b = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	CHECK(same("a handler breaks it", a, b));
+	CHECK_EQ(b.got, 1 + N);
+	CHECK_EQ(b.errors, 1);
+}
+
+/* A row that is full is followed by another one, up to what a pass takes. */
+static void rows_fill_a_pass(void)
+{
+	REQUIRE(open_pair());
+	send_all(100);
+	job[B].c->budget = 1;
+	cmpi_progress(job[B].c);
+	CHECK_EQ(job[B].got[A], 1 + 1);
+	CHECK_EQ(job[B].c->budget, 2);
+	cmpi_progress(job[B].c);
+	CHECK_EQ(job[B].got[A], 1 + 65);
+	take_all(TOGETHER);
+	CHECK_EQ(job[B].got[A], 1 + 100);
+	CHECK_EQ(job[B].order_errors, 0);
+	fake_brief(0);
+	job_turn(4);
+	job_close();
+}
+
+static void nobody_hears(void)
+{
+	cmpi_set_am(job[B].c, NULL, NULL);
+}
+
+static void nobody_is_there_to_be_told(void)
+{
+	struct accounts a;
+
+	prepare = nobody_hears;
+	a = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	CHECK_EQ(a.got, 1);
+	CHECK_EQ(a.errors, 0);
+	CHECK_EQ(a.next_in, 2 + N);
+}
+
+static void nobody_is_told_when_closing(void)
+{
+	REQUIRE(open_pair());
+	send_all(N);
+	job[B].c->budget = ALONE;
+	cmpi_progress(job[B].c);
+	CHECK_EQ(job[B].got[A], 1 + 1);
+	job_close_one(B);
+	CHECK_EQ(job[B].got[A], 1 + 1);
+	job_turn(2);
+	fake_brief(0);
+	job_close();
+}
+
+int main(void)
+{
+	CASE(the_same_accounts);
+	CASE(a_sender_that_receives);
+	CASE(the_first_is_noticed);
+	CASE(receives_are_replaced);
+	CASE(wrong_headers);
+	CASE(shorter_than_a_header);
+	CASE(beyond_credit);
+	CASE(a_handler_breaks_the_connection);
+	CASE(rows_fill_a_pass);
+	CASE(nobody_is_there_to_be_told);
+	CASE(nobody_is_told_when_closing);
+	return check_done();
+}
