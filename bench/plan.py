@@ -200,7 +200,7 @@ SWITCHES = (
     Switch("buffers-bw", "the same, bandwidth",
            (("eager_limit", "1068"), ("rndv_eager_limit", "1068"), ("max_send_size", "32832")),
            Case("bw", low=2 * KIB, high=32 * KIB), (2 * KIB, 4 * KIB, 16 * KIB, 32 * KIB)),
-    Switch("credits", "144 receives posted per connection, credit returned in batches; before: 8 receives",
+    Switch("credits", "receives for a window and more posted per connection, credit returned in batches; before: 8 receives",
            (("prepost_depth", "8"), ("dynamic_credit_threshold", "1")), Case("mbw_mr", low=8), (8, 64, KIB, 8 * KIB)),
     Switch("credits-both", "the same, 64 messages each way at once; before: 64 receives, and then there is none for an answer",
            (("prepost_depth", "64"),), Case("bibw", low=8, high=KIB), (8, 64, KIB)),

@@ -7,7 +7,7 @@
  * commits to that peer.  put, get and atomics move memory that both sides registered.
  *
  * Threads: with cmpi_params.threads every call may be made from any thread; handlers and callbacks run without any
- * lock held, on the thread that called cmpi_progress, and may call everything here, cmpi_progress included.
+ * lock held, on the thread that called cmpi_progress, and may call everything here but cmpi_close, cmpi_progress included.
  * Without it the caller serialises.
  *
  * Return values: enum cmpi_err.  Output parameters are written only on success.

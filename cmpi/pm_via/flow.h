@@ -192,9 +192,11 @@ static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, const VIPX_
 		return 0;
 	n = n < proc->granted ? n : proc->granted;
 	for (i = 0; i < n; i++, expected += 1u << 16) {
+		if (via_unlikely(packet[i].Length < sizeof(word)))
+			break;
 		memcpy(&word, packet[i].Data, sizeof(word));
 		word = le64toh(word);
-		if (via_unlikely(((word ^ expected) & same) != 0 || packet[i].Length < sizeof(struct via_header)))
+		if (via_unlikely(((word ^ expected) & same) != 0))
 			break;
 		credit += (uint8_t)(word >> 32);
 		last = word;

@@ -234,7 +234,8 @@ static inline void book(struct cmpi *c, struct via_row *row)
 
 /*
  * Messages that are booked: active ones, in a process of one thread.  A handler may break the connection, but what has arrived is still
- * delivered; and nothing takes it down before the row is over, since a handler's own progress begins with the rest of it.
+ * delivered; and nothing takes it down before the row is over, since a handler's own progress begins with the rest of it.  When all is closed no
+ * connection is one whose packets are booked.
  */
 static inline void hand_over(struct cmpi *c, struct via_row *row)
 {
@@ -355,8 +356,9 @@ static inline void arrived(struct cmpi *c, struct via_vbuf *v)
 }
 
 /*
- * How much a pass takes at most depends on what the last one found, so many `packets` that took `n`: looking for one more costs time, which the
- * answer to a single message should not have to wait for.  That a stream pauses does not yet say that it is over.
+ * When a pass ends depends on what the last one found, so many `packets` that took `n`: looking for one more costs time, which the
+ * answer to a single message should not have to wait for.  That a stream pauses does not yet say that it is over.  A row is the exception: where it
+ * is full the next is taken, too.
  */
 static inline void spend(struct cmpi *c, uint32_t budget, uint32_t n, uint32_t packets)
 {
@@ -385,7 +387,7 @@ static inline int packets(struct cmpi *c, bool *empty)
 		} else if (via_likely(result == VIP_SUCCESS)) {
 			nearest(c, arrival.User);
 			n += arrival_by_value(c, arrival.User, &arrival);
-			row = n < budget ? take_rows(c, arrival.User, PASS_PACKETS - n) : 0;
+			row = n < budget ? take_row(c, arrival.User, budget - n) : 0; /* no more: others may have sent, too */
 			n += row;
 			found += row;
 		} else {

@@ -250,7 +250,7 @@ struct cmpi {
 	bool closing;
 	cmpi_am_fn *am;
 	void *arg;
-	uint32_t budget;                 /* packets the next pass takes */
+	uint32_t budget;                 /* packets after which the next pass ends (spend) */
 	bool groups_first;               /* operations of groups end elsewhere, or by messages: they are looked at before packets, too */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */

@@ -14,7 +14,7 @@
 
 enum {
 	NIC_TXQ = 64, /* descriptors on the NIC per send queue; powers of two */
-	NIC_RXQ = 128,
+	NIC_RXQ = 256,
 	NIC_VI_TABLE = 1024,
 };
 

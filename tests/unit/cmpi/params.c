@@ -2,6 +2,7 @@
 /*
  * The parameters of flow control are forced into the inequalities that cmpi/pm_via/flow.c relies on, whatever was asked.
  */
+#include "nicemu/mem/vi.h"
 #include "tests/unit/cmpi/job.h"
 
 static void hold(const struct via_params *p)
@@ -25,6 +26,7 @@ static void defaults_are_left_alone(void)
 	via_params_read(&p);
 	hold(&p);
 	CHECK_EQ(p.depth, 144);
+	CHECK(p.depth + p.noop_extra <= NIC_RXQ); /* none of them is spilled */
 	CHECK_EQ(p.noop_extra, 8);
 	CHECK_EQ(p.initial, 20);
 	CHECK_EQ(p.rendezvous_extra, 64);
