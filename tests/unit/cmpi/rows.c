@@ -119,11 +119,33 @@ static bool same(const char *what, struct accounts a, struct accounts b)
 	return is;
 }
 
+/* Both ways, with the same outcome. */
+static struct accounts either_way(const char *what, void (*before)(void), uint32_t from, uint32_t to, void (*spoil)(struct via_header *header))
+{
+	struct accounts a, b;
+
+	prepare = before;
+	a = taken(ALONE, from, to, spoil);
+	b = taken(TOGETHER, from, to, spoil);
+	prepare = NULL;
+	CHECK(same(what, a, b));
+	return b;
+}
+
+static struct accounts together(void (*before)(void))
+{
+	struct accounts a;
+
+	prepare = before;
+	a = taken(TOGETHER, N, N, NULL);
+	prepare = NULL;
+	return a;
+}
+
 static void the_same_accounts(void)
 {
-	struct accounts a = taken(ALONE, N, N, NULL), b = taken(TOGETHER, N, N, NULL);
+	struct accounts b = either_way("sound", NULL, N, N, NULL);
 
-	CHECK(same("sound", a, b));
 	CHECK_EQ(b.got, 1 + N);
 	CHECK_EQ(b.errors, 0);
 	CHECK_EQ(b.order_errors, 0);
@@ -151,9 +173,7 @@ static void handler_sees_booked(void)
 static void most_are_booked_together(void)
 {
 	ahead = 0;
-	prepare = handler_sees_booked;
-	taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
+	together(handler_sees_booked);
 	CHECK(ahead > N - 8);
 }
 
@@ -199,9 +219,7 @@ static void the_rest_comes_inside(void)
 	struct accounts a;
 
 	rest = 1;
-	prepare = handler_makes_progress;
-	a = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
+	a = together(handler_makes_progress);
 	CHECK_EQ(rest, 0);
 	CHECK_EQ(a.got, 1 + N);
 	CHECK_EQ(a.order_errors, 0);
@@ -231,17 +249,14 @@ static void handler_lets_something_wait(void)
 static void what_waits_goes_on(void)
 {
 	pushed = false;
-	prepare = handler_lets_something_wait;
-	taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
+	together(handler_lets_something_wait);
 	CHECK(pushed);
 }
 
 static void a_sender_that_receives(void)
 {
-	struct accounts a = taken(ALONE, 0, N, consumed), b = taken(TOGETHER, 0, N, consumed);
+	struct accounts b = either_way("consumed", NULL, 0, N, consumed);
 
-	CHECK(same("consumed", a, b));
 	CHECK_EQ(b.consumed_cc, (uint8_t)((b.next_in - 1) * 5));
 }
 
@@ -275,26 +290,16 @@ static void handler_wants_more(void)
 /* The next packet is the first of its peer. */
 static void the_first_is_noticed(void)
 {
-	struct accounts a, b;
+	struct accounts b = either_way("fresh", handler_makes_fresh, N, N, NULL);
 
-	prepare = handler_makes_fresh;
-	a = taken(ALONE, N, N, NULL);
-	b = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
-	CHECK(same("fresh", a, b));
 	CHECK_EQ(b.fresh, false);
 }
 
 /* More receives are to be posted than are. */
 static void receives_are_replaced(void)
 {
-	struct accounts a, b;
+	struct accounts b = either_way("more receives", handler_wants_more, N, N, NULL);
 
-	prepare = handler_wants_more;
-	a = taken(ALONE, N, N, NULL);
-	b = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
-	CHECK(same("more receives", a, b));
 	CHECK_EQ(b.errors, 0);
 }
 
@@ -340,11 +345,8 @@ static void wrong_headers(void)
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		for (uint32_t at = 0; at < N - 10; at++) {
-			struct accounts a = taken(ALONE, at, at + bad[i].length, bad[i].spoil);
-			struct accounts b = taken(TOGETHER, at, at + bad[i].length, bad[i].spoil);
+			struct accounts b = either_way(bad[i].name, NULL, at, at + bad[i].length, bad[i].spoil);
 
-			if (!CHECK(same(bad[i].name, a, b)))
-				return;
 			CHECK(b.errors == 1 || (bad[i].spoil == eager && b.unexpected == 10));
 			CHECK(bad[i].last ? b.got == 1 + at : b.got < 1 + N);
 		}
@@ -357,13 +359,8 @@ static void shorten(void)
 
 static void shorter_than_a_header(void)
 {
-	struct accounts a, b;
+	struct accounts b = either_way("short", shorten, N, N, NULL);
 
-	prepare = shorten;
-	a = taken(ALONE, N, N, NULL);
-	b = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
-	CHECK(same("short", a, b));
 	CHECK_EQ(b.got, 1 + 5);
 	CHECK_EQ(b.errors, 1);
 }
@@ -378,13 +375,8 @@ static void allow_seven(void)
 /* More than was allowed. */
 static void beyond_credit(void)
 {
-	struct accounts a, b;
+	struct accounts b = either_way("beyond credit", allow_seven, N, N, NULL);
 
-	prepare = allow_seven;
-	a = taken(ALONE, N, N, NULL);
-	b = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
-	CHECK(same("beyond credit", a, b));
 	CHECK_EQ(b.got, 1 + 7);
 	CHECK_EQ(b.errors, 1);
 }
@@ -404,13 +396,8 @@ static void handler_breaks(void)
 /* What had come by then counts. */
 static void a_handler_breaks_the_connection(void)
 {
-	struct accounts a, b;
+	struct accounts b = either_way("a handler breaks it", handler_breaks, N, N, NULL);
 
-	prepare = handler_breaks;
-	a = taken(ALONE, N, N, NULL);
-	b = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
-	CHECK(same("a handler breaks it", a, b));
 	CHECK_EQ(b.got, 1 + N);
 	CHECK_EQ(b.errors, 1);
 }
@@ -441,11 +428,8 @@ static void nobody_hears(void)
 
 static void nobody_is_there_to_be_told(void)
 {
-	struct accounts a;
+	struct accounts a = together(nobody_hears);
 
-	prepare = nobody_hears;
-	a = taken(TOGETHER, N, N, NULL);
-	prepare = NULL;
 	CHECK_EQ(a.got, 1);
 	CHECK_EQ(a.errors, 0);
 	CHECK_EQ(a.next_in, 2 + N);
