@@ -48,14 +48,14 @@ static inline uint64_t via_header_word(const struct cmpi_proc *proc, uint32_t ty
 		credit = credit < VIA_CREDIT_BYTE ? credit : VIA_CREDIT_BYTE;
 		mine = mine < VIA_CREDIT_BYTE ? mine : VIA_CREDIT_BYTE;
 	}
-	return htole64(type_tag | (uint64_t)id << 16 | (uint64_t)credit << 32 | (uint64_t)mine << 40 | (uint64_t)proc->noops_in << 48 |
-	               (uint64_t)(proc->consumed / VIA_CONSUMED_UNIT) << 56);
+	return htole64(type_tag | (uint64_t)id << VIA_AT_ID | (uint64_t)credit << VIA_AT_VBUF_CREDIT | (uint64_t)mine << VIA_AT_REMOTE_CREDIT |
+	               (uint64_t)proc->noops_in << VIA_AT_NOOP_ACK | (uint64_t)(proc->consumed / VIA_CONSUMED_UNIT) << VIA_AT_CONSUMED);
 }
 
 /* The header leaves: the peer is told of the credit in it. */
 static inline void via_header_told(struct cmpi_proc *proc, uint64_t word)
 {
-	uint32_t credit = (uint8_t)(le64toh(word) >> 32);
+	uint32_t credit = (uint8_t)(le64toh(word) >> VIA_AT_VBUF_CREDIT);
 
 	proc->local_credit = (uint16_t)(proc->local_credit - credit);
 	proc->granted += credit;
@@ -184,21 +184,22 @@ static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_he
  */
 static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, const VIPX_BRIEF *packet, uint32_t n)
 {
-	uint64_t same = 0xFFu | (uint64_t)0xFFFF << 16 | (uint64_t)0xFF << 48, word = 0, last = 0; /* type, id, noop_ack */
-	uint64_t expected = *(const uint8_t *)packet->Data | (uint64_t)proc->next_in << 16 | (uint64_t)proc->noops_acked << 48;
+	const uint64_t same = 0xFFu | (uint64_t)0xFFFF << VIA_AT_ID | (uint64_t)0xFF << VIA_AT_NOOP_ACK; /* type, id, noop_ack */
+	uint64_t expected = *(const uint8_t *)packet->Data | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
+	uint64_t word, last = 0;
 	uint32_t credit = proc->remote_credit, i;
 
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED || proc->special || proc->preposts < proc->replace_below || !credit || proc->send_head))
 		return 0;
 	n = n < proc->granted ? n : proc->granted;
-	for (i = 0; i < n; i++, expected += 1u << 16) {
+	for (i = 0; i < n; i++, expected += 1u << VIA_AT_ID) {
 		if (via_unlikely(packet[i].Length < sizeof(word)))
 			break;
 		memcpy(&word, packet[i].Data, sizeof(word));
 		word = le64toh(word);
 		if (via_unlikely(((word ^ expected) & same) != 0))
 			break;
-		credit += (uint8_t)(word >> 32);
+		credit += (uint8_t)(word >> VIA_AT_VBUF_CREDIT);
 		last = word;
 	}
 	if (via_unlikely(!i || credit > VIA_CREDIT_LIMIT))
@@ -207,8 +208,8 @@ static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, const VIPX_
 	proc->granted -= i;
 	proc->local_credit = (uint16_t)(proc->local_credit + i);
 	proc->remote_credit = (uint16_t)credit;
-	proc->remote_cc = (uint8_t)(last >> 40);
-	proc->consumed_cc = (uint8_t)(last >> 56);
+	proc->remote_cc = (uint8_t)(last >> VIA_AT_REMOTE_CREDIT);
+	proc->consumed_cc = (uint8_t)(last >> VIA_AT_CONSUMED);
 	return i;
 }
 

@@ -54,6 +54,8 @@ struct via_header {
 	uint8_t noop_ack;      /* NOOPs received from the peer so far and replaced, modulo 256 */
 	uint8_t consumed;      /* eager bytes delivered so far, in units of VIA_CONSUMED_UNIT, modulo 256 (see eager.c) */
 };
+/* The header as one little-endian word: the bits at which its members begin. */
+enum { VIA_AT_ID = 16, VIA_AT_VBUF_CREDIT = 32, VIA_AT_REMOTE_CREDIT = 40, VIA_AT_NOOP_ACK = 48, VIA_AT_CONSUMED = 56 };
 enum { VIA_CONSUMED_UNIT = 4096, VIA_EAGER_CHARGE = 64 };
 
 /* The envelope of a matched message. */
