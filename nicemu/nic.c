@@ -45,7 +45,15 @@ static int complete(struct nic *nic)
 		err = nic_trace_start(nic, n);
 	if (!err && nic->arch->pipe->open)
 		err = nic->arch->pipe->open(nic);
-	return err ? nic_fail(err, "out of memory") : NIC_OK;
+	return err == NIC_RESOURCE ? nic_fail(err, "out of memory") : err;
+}
+
+static void unmake(struct nic *nic)
+{
+	if (nic->arch->pipe->close)
+		nic->arch->pipe->close(nic);
+	nic_groups_destroy(nic);
+	nic_trace_stop(nic);
 }
 
 static int assemble(struct nic *nic, const char *device)
@@ -143,8 +151,11 @@ int nic_attach(struct nic_card *card, uint32_t slot, struct nic **out)
 	nic->deaf = &nic->map->hdr.daemon.deaf;
 	nic->mmt_used = 1;
 	nic->balance_limit = 32;
-	if (nic->arch && nic_card_writable(card, nic->slot, sizeof(*nic->slot)))
+	if (nic->arch && nic_card_writable(card, nic->slot, sizeof(*nic->slot))) {
 		err = complete(nic);
+		if (err)
+			unmake(nic);
+	}
 	if (err)
 		free(nic);
 	else

@@ -67,6 +67,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/qnix_driver \
 	tests/unit/nicemu/qnix_groups \
 	tests/unit/nicemu/qnix_message \
+	tests/unit/nicemu/serve \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
@@ -123,6 +124,8 @@ tests_unit_cmpi_rows_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_share_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_table_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_stress_credits_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+# The daemon is this process.
+tests_unit_nicemu_serve_LDADD = nicemu/libnicemu-elsewhere.la
 
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \

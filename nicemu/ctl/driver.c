@@ -42,10 +42,10 @@ static bool linked_by_others(struct nic *nic, uint32_t slot, uint32_t used)
 	return false;
 }
 
-/* Its process is gone, but the daemon has not let go yet. */
+/* Its process is gone, but the daemon has not let go yet, or is about to find out. */
 static bool still_served(const struct nic *nic, uint32_t slot)
 {
-	uint32_t life = nic_load_acquire(&nic->map->slot[slot].served); /* pairs with the release in serve.c */
+	uint32_t life = nic_load_acquire(&nic->map->slot[slot].served) & ~NIC_SERVE_HOLDS; /* pairs with the releases in serve.c and daemon.c */
 
 	return life && nic_daemon_lives(nic->card, life);
 }

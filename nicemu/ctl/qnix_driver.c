@@ -56,6 +56,15 @@ static bool rung(const struct qnix *q, int entry)
 	return nic_load_acquire(&qnix_slot_of(q)->driver.doorbell[entry]) == QNIX_DONE;
 }
 
+/* The NIC's side runs here, too.  False: the command is not there any more; the table can be written by others. */
+static bool carried_out(struct qnix *q, int entry)
+{
+	while (!rung(q, entry))
+		if (!qnix_driver_run(q))
+			return false;
+	return true;
+}
+
 /* ---- registration -------------------------------------------------------------------------------------------------------------- */
 
 /* Steps 3 and 4: the interface can be written, and the page that process and NIC share says where its parts are. */
@@ -108,8 +117,8 @@ int qnix_register(struct nic *nic)
 	nic_trace(nic, REGISTER_2, q->pte.index, q->pte.pid);
 	map_interface(q);
 	fill_entry(q);
-	while (!rung(q, entry)) /* step 6: no other NIC is asked, so it takes one look of this one */
-		qnix_driver_run(q);
+	if (!carried_out(q, entry)) /* step 6: no other NIC is asked, so it takes one look of this one */
+		return nic_fail(NIC_STATE, "the command with which process slot %u registers is gone: somebody else writes there", nic->me);
 	nic_trace(nic, REGISTER_6, q->pte.index, 0);
 	return NIC_OK;
 }
@@ -392,6 +401,8 @@ void qnix_deregister(struct nic *nic)
 		.index = q->pte.index };
 	int entry;
 
+	if (!q->pte.pid)
+		return; /* there was no room to register it */
 	q->pte.pid = 0; /* step 1: not scheduled any more */
 	nic_store_release(&d->named, 0); /* pairs with read_record */
 	nic_trace(nic, DEREGISTER_1, q->pte.index, cmd.pid);
@@ -399,9 +410,7 @@ void qnix_deregister(struct nic *nic)
 	nic_trace(nic, DEREGISTER_2, q->pte.index, cmd.pid);
 	nic_trace(nic, DEREGISTER_3, q->pte.index, 0); /* the pages go with the slot, when its next owner zeroes it */
 	nic_trace(nic, DEREGISTER_4, q->pte.index, 0);
-	while (entry >= 0 && !rung(q, entry))
-		qnix_driver_run(q);
-	if (entry < 0)
+	if (entry < 0 || !carried_out(q, entry))
 		sched_remove(q);
 	nic_store_release(&d->flag, 0); /* step 5 */
 	nic_trace(nic, DEREGISTER_5, q->pte.index, 0);

@@ -66,10 +66,27 @@ struct daemon {
 static bool wants(const struct daemon *d, uint32_t i)
 {
 	const struct nic_slot *s = &d->map->slot[i];
+	uint32_t served;
 
-	/* Acquire: pairs with registration; and with serve.c, which is this thread, or a daemon that is dead. */
-	return !d->slot[i] && nic_load_acquire(&s->state) == NIC_SLOT_LIVE && s->elsewhere && nic_load_acquire(&s->served) == 0 &&
-	       nic_card_held(d->card, i);
+	/* Acquire: pairs with registration; and with serve.c and hold, which are this thread, or a daemon that is dead. */
+	if (d->slot[i] || nic_load_acquire(&s->state) != NIC_SLOT_LIVE || !s->elsewhere)
+		return false;
+	served = nic_load_acquire(&s->served);
+	return (!served || served & NIC_SERVE_HOLDS) && nic_card_held(d->card, i);
+}
+
+/* Looks again under the card lock, under which slots are taken: what is held then stays its process's, also when that dies. */
+static bool hold(struct daemon *d, uint32_t i)
+{
+	struct nic_slot *s = &d->map->slot[i];
+	bool it;
+
+	nic_card_lock(d->card);
+	it = wants(d, i) && nic_card_writable(d->card, s, sizeof(*s));
+	if (it)
+		nic_store_release(&s->served, d->life | NIC_SERVE_HOLDS); /* pairs with the acquire in driver.c */
+	nic_card_unlock(d->card);
+	return it;
 }
 
 static uint32_t used(const struct daemon *d)
@@ -82,7 +99,7 @@ static uint32_t used(const struct daemon *d)
 static void welcome(struct daemon *d)
 {
 	for (uint32_t i = 0; i < used(d); i++)
-		if (wants(d, i) && nic_serve(d->card, i, d->life, &d->slot[i]) == NIC_OK)
+		if (wants(d, i) && hold(d, i) && nic_serve(d->card, i, d->life, &d->slot[i]) == NIC_OK)
 			d->nslots++;
 }
 

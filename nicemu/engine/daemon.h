@@ -20,7 +20,7 @@ void nic_daemon_wake(struct nic_card_map *map, bool fenced);
 /* Waits until the slot is served, by a daemon that is there or is started for it. */
 int nic_daemon_start(struct nic_card *card, struct nic_card_map *map, struct nic_slot *slot, uint32_t *life);
 
-/* serve.c: one slot in the daemon. */
+/* serve.c: one slot in the daemon, which holds it (NIC_SERVE_HOLDS). */
 struct nic_served;
 int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_served **out);
 enum nic_serving { NIC_SERVE_IDLE, NIC_SERVE_WAITS /* for time to pass */, NIC_SERVE_MOVED, NIC_SERVE_OVER };

@@ -329,7 +329,7 @@ static void nap(_Atomic uint32_t *word, uint32_t value)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }
 
-/* Who asks the NIC to let go of the slot is no longer served before it has its answer: then only the daemon's end is one without. */
+/* Who asks the NIC to let go of the slot may see that it has before the answer: then only the daemon's end is one without. */
 static bool in_vain(struct nic *nic, const struct nic_port_call *call)
 {
 	if (call->op == NIC_CALL_DETACH && nic_daemon_lives(nic->card, nic->remote->life))

@@ -466,6 +466,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 		if (s)
 			free(s->cq.entry);
 		free(s);
+		nic_store_release(&nic_card_map(card)->slot[slot].served, 0); /* pairs with the acquire in driver.c */
 		return err;
 	}
 	s->nic->waiting.fenced = nic_load_relaxed(&s->nic->map->hdr.daemon.fences); /* this process's own */
@@ -493,9 +494,9 @@ void nic_serve_end(struct nic_served *s, uint32_t served)
 		forget_queue(s, vi, 0);
 		forget_queue(s, vi, 1);
 	}
-	nic_store_release(&slot->served, served); /* pairs with the acquires in start.c, remote.c, driver.c: nothing of it is ours */
 	if (detached)
 		answer(s);
+	nic_store_release(&slot->served, served); /* pairs with the acquires in start.c, remote.c, driver.c: nothing of it is ours */
 	free(s->cq.entry);
 	free(s);
 }

@@ -158,7 +158,7 @@ static uint32_t await(struct nic_card *card, struct nic_card_map *map, struct ni
 
 	for (int i = 0; i < WAIT_MS; i++) {
 		life = nic_load_acquire(&slot->served); /* pairs with the release in serve.c */
-		if (life)
+		if (life && !(life & NIC_SERVE_HOLDS))
 			return life;
 		nic_daemon_wake(map, false);
 		nanosleep(&ms, NULL);

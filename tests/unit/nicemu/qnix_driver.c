@@ -68,15 +68,31 @@ static void registration_waits_for_all(void)
 	down();
 }
 
-static char *group_page; /* of the Group Table of process 0, which its NIC cannot write */
+/* ---- what happens between two instructions ------------------------------------------------------------------------- */
+
+static char *page; /* which the NIC of process 0 cannot write */
+
+static void on_writing(char *what, void (*fn)(int signal, siginfo_t *info, void *context), struct sigaction *before)
+{
+	struct sigaction act = { .sa_sigaction = fn, .sa_flags = SA_SIGINFO };
+
+	page = (char *)((uintptr_t)what & ~(uintptr_t)(QNIX_PAGE - 1));
+	sigaction(SIGSEGV, &act, before);
+	REQUIRE(mprotect(page, QNIX_PAGE, PROT_NONE) == 0);
+}
+
+static void go_on(const siginfo_t *info)
+{
+	if ((char *)info->si_addr < page || (char *)info->si_addr >= page + QNIX_PAGE)
+		abort(); /* another fault */
+	mprotect(page, QNIX_PAGE, PROT_READ | PROT_WRITE);
+}
 
 static void another_comes(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)context;
-	if ((char *)info->si_addr < group_page || (char *)info->si_addr >= group_page + QNIX_PAGE)
-		abort(); /* another fault */
-	mprotect(group_page, QNIX_PAGE, PROT_READ | PROT_WRITE);
+	go_on(info);
 	p[1] = qx_begin(name(1), APP, 2);
 	qx_begun(p[1]); /* its record is in the card, and it has found none */
 }
@@ -84,15 +100,13 @@ static void another_comes(int signal, siginfo_t *info, void *context)
 /* A process opens the card and names itself while the NIC of another one is between New_Process and its record. */
 static void two_register_at_once(void)
 {
-	struct sigaction act = { .sa_sigaction = another_comes, .sa_flags = SA_SIGINFO }, before;
+	struct sigaction before;
 
 	up(1);
 	down();
 	nprocs = 2;
 	p[0] = qx_begin(name(0), APP, 2);
-	group_page = (char *)((uintptr_t)&p[0]->nic->groups->group[0].member[NIC_MAX_SLOTS / 2] & ~(uintptr_t)(QNIX_PAGE - 1));
-	sigaction(SIGSEGV, &act, &before);
-	REQUIRE(mprotect(group_page, QNIX_PAGE, PROT_NONE) == 0);
+	on_writing((char *)&p[0]->nic->groups->group[0].member[NIC_MAX_SLOTS / 2], another_comes, &before);
 	qx_begun(p[0]);
 	sigaction(SIGSEGV, &before, NULL);
 	REQUIRE(p[1]);
@@ -100,6 +114,27 @@ static void two_register_at_once(void)
 		;
 	CHECK(all_begun());
 	down();
+}
+
+static void table_is_cleared(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	go_on(info);
+	memset(qnix_slot_of(p[0]->nic->qnix), 0, sizeof(struct qnix_driver));
+}
+
+/* Somebody else writes in the slot: the NIC does not wait for a command that is gone. */
+static void command_is_gone(void)
+{
+	struct sigaction before;
+
+	up(1);
+	on_writing((char *)&qnix_slot_of(p[0]->nic->qnix)->hps, table_is_cleared, &before);
+	CHECK_EQ(qnix_register(p[0]->nic), NIC_STATE);
+	CHECK(strstr(nic_last_error(), "is gone"));
+	sigaction(SIGSEGV, &before, NULL);
+	down(); /* its last command is behind the one that is gone */
 }
 
 static void heads_come_back_every_eighth(void)
@@ -179,6 +214,7 @@ int main(void)
 	CASE(five_steps);
 	CASE(registration_waits_for_all);
 	CASE(two_register_at_once);
+	CASE(command_is_gone);
 	CASE(heads_come_back_every_eighth);
 	CASE(no_room_for_the_application);
 	CASE(deleted_in_flight);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Engine daemon, and who may have a process slot while the daemon comes to it or leaves it.  The daemon is this process, which looks, and
+ * lets others move, where its NIC enters the kernel.
+ */
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "nicemu/mem/card.h"
+#include "nicemu/util/atomic.h"
+#include "tests/unit/nicemu/kin.h"
+
+enum { FIRST, SECOND };
+enum { GO = 1, SLOT = 8 /* of the second, and 1 */ };
+
+static const char *device;
+static pid_t child[2];
+static void (*meanwhile)(void); /* before the NIC tries to copy from the process for the first time */
+static int reached, early, kept, let_go;
+
+/* ---- the processes --------------------------------------------------------------------------------------------------------------- */
+
+static int opens(int who)
+{
+	struct nic_attr attr;
+	struct nic *nic;
+
+	if (!kin_await(NULL, who, GO))
+		return 2;
+	if (nic_param_set("engine", "daemon", "test") != NIC_OK || nic_open(&(struct nic_open_args){ .device = device }, &nic))
+		return 3;
+	nic_query(nic, &attr);
+	atomic_store(&kin_step[SLOT], (int)attr.slot + 1);
+	nic_close(nic);
+	return 0;
+}
+
+static int first(void)
+{
+	return opens(FIRST);
+}
+
+static int second(void)
+{
+	return opens(SECOND);
+}
+
+struct seen {
+	int pid, slots;
+};
+
+static int see_slot(void *arg, const struct nic_slot_info *info)
+{
+	struct seen *s = arg;
+
+	s->slots += info->pid == s->pid;
+	return 0;
+}
+
+static int see_card(void *arg, const struct nic_card_info *info)
+{
+	return strcmp(info->device, device) == 0 ? nic_card_slots(info, see_slot, arg) : 0;
+}
+
+static bool registered(int who)
+{
+	for (double until = kin_now() + KIN_SECONDS; kin_now() < until; usleep(100)) {
+		struct seen s = { .pid = child[who] };
+
+		nic_cards(see_card, &s);
+		if (s.slots)
+			return true;
+	}
+	return false;
+}
+
+/* ---- the daemon's ways into the kernel ------------------------------------------------------------------------------------------- */
+
+/* In place of the library's. */
+ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long nhere, const struct iovec *there, unsigned long nthere, unsigned long flags)
+{
+	if (reached++ == 0 && meanwhile) {
+		CHECK_EQ(pid, child[FIRST]);
+		meanwhile();
+	}
+	return syscall(SYS_process_vm_readv, pid, here, nhere, there, nthere, flags);
+}
+
+/* The NIC wakes a process that has asked it to let go, and has its answer: the process may die now. */
+static void look_at_answer(const uint32_t *state)
+{
+	const struct nic_slot *s = (const struct nic_slot *)(const void *)((const char *)state - offsetof(struct nic_slot, port.call.state));
+
+	if (s->port.call.op != NIC_CALL_DETACH)
+		return;
+	let_go++;
+	kept += nic_load_relaxed(&s->served) != 0;
+}
+
+/* In place of the library's, whose arguments are six words at most: all are read, given or not. */
+__attribute__((no_sanitize("address"))) long syscall(long number, ...)
+{
+	static long (*theirs)(long number, ...);
+	long arg[6];
+	va_list list;
+
+	if (!theirs)
+		*(void **)&theirs = dlsym(RTLD_NEXT, "syscall");
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_futex && arg[1] == FUTEX_WAKE && *(uint32_t *)arg[0] == NIC_PORT_ANSWERED)
+		look_at_answer((const uint32_t *)arg[0]);
+	return theirs(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
+}
+
+static void begun(void *arg)
+{
+	(void)arg;
+	atomic_store(&kin_step[FIRST], GO);
+	REQUIRE(registered(FIRST));
+}
+
+/* ---- cases ----------------------------------------------------------------------------------------------------------------------- */
+
+static void start(bool both, const char *arch, void (*fn)(void))
+{
+	kin_clear();
+	meanwhile = fn;
+	reached = early = kept = let_go = 0;
+	REQUIRE(nic_param_set("arch", arch, "test") == NIC_OK);
+	child[FIRST] = kin_fork(first);
+	if (both)
+		child[SECOND] = kin_fork(second);
+}
+
+static void first_dies(void)
+{
+	kin_kill(child[FIRST]);
+	atomic_store(&kin_step[SECOND], GO);
+	CHECK(registered(SECOND));
+}
+
+static void slot_is_nobody_elses_meanwhile(void)
+{
+	start(true, "qnix", first_dies);
+	CHECK_EQ(nic_daemon_run(device, begun, NULL), NIC_OK);
+	CHECK(reached);
+	CHECK_EQ(kin_wait(child[SECOND]), 0);
+	CHECK_EQ(atomic_load(&kin_step[SLOT]), 2); /* the first slot was held for the first process */
+}
+
+static void look_at_first(void)
+{
+	usleep(50000);
+	early = atomic_load(&kin_step[SLOT]) != 0;
+}
+
+static void process_waits_until_it_is_served(void)
+{
+	start(false, "direct", look_at_first);
+	CHECK_EQ(nic_daemon_run(device, begun, NULL), NIC_OK);
+	CHECK_EQ(kin_wait(child[FIRST]), 0);
+	CHECK(reached && !early);
+}
+
+static void slot_is_let_go_last(void)
+{
+	start(false, "direct", NULL);
+	CHECK_EQ(nic_daemon_run(device, begun, NULL), NIC_OK);
+	CHECK_EQ(kin_wait(child[FIRST]), 0);
+	CHECK_EQ(let_go, 1);
+	CHECK_EQ(kept, 1);
+}
+
+int main(void)
+{
+	kin_start();
+	device = kin_device("serve");
+	CASE(slot_is_nobody_elses_meanwhile);
+	CASE(process_waits_until_it_is_served);
+	CASE(slot_is_let_go_last);
+	return check_done();
+}
