@@ -108,6 +108,8 @@ int qnix_register(struct nic *nic)
 
 	if (!nic_card_reserve(nic->card, s, offsetof(struct qnix_slot, vni.pool)))
 		return NIC_RESOURCE;
+	memset(&s->driver, 0, sizeof(s->driver)); /* a daemon may have died here */
+	q->driver_head = q->driver_consecutive = 0;
 	q->pte.index = (uint16_t)nic->me;
 	q->pte.pid = nic_qnix_pid(nic, nic->me);
 	nic_store_release(&s->driver.flag, (uint32_t)nic_load_relaxed(&nic->slot->pid)); /* step 1; read by tools, alone */

@@ -249,7 +249,7 @@ static bool begin(struct daemon *d)
 	nic_card_lock(d->card);
 	first = nic_card_hold(d->card, NIC_DAEMON_LINE);
 	if (first) {
-		d->life = (nic_load_relaxed(&d->map->hdr.daemon.life) + 1) % NIC_NOT_SERVED; /* under the card lock */
+		d->life = (nic_load_relaxed(&d->map->hdr.daemon.life) + 1) % NIC_SERVE_FAILED; /* under the card lock */
 		d->life += d->life == 0;
 		nic_store_relaxed(&d->map->hdr.daemon.pid, (int32_t)getpid()); /* published with life */
 		nic_store_relaxed(&d->map->hdr.daemon.asleep, 0);

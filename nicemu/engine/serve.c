@@ -466,7 +466,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 		if (s)
 			free(s->cq.entry);
 		free(s);
-		nic_store_release(&nic_card_map(card)->slot[slot].served, 0); /* pairs with the acquire in driver.c */
+		nic_store_release(&nic_card_map(card)->slot[slot].served, NIC_SERVE_FAILED); /* pairs with the acquires in start.c and driver.c */
 		return err;
 	}
 	s->nic->waiting.fenced = nic_load_relaxed(&s->nic->map->hdr.daemon.fences); /* this process's own */

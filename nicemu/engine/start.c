@@ -177,6 +177,8 @@ int nic_daemon_start(struct nic_card *card, struct nic_card_map *map, struct nic
 		if (err)
 			return err;
 		by = await(card, map, slot);
+		if (by == NIC_SERVE_FAILED)
+			return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process has no memory for this one, or does not know its arch");
 		if (by == NIC_NOT_SERVED)
 			return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process may not copy from this one (cross-memory attach is denied)");
 		if (by) {

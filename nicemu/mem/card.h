@@ -54,7 +54,7 @@ struct nic_slot {
 	_Atomic uint64_t cpus[NIC_CPU_WORDS]; /* processors that the owner may use; all 0: not known */
 	char arch[16];
 	uint32_t elsewhere;                  /* 1: a daemon is to run it; constant during an epoch */
-	_Atomic uint32_t served;             /* life of the daemon that runs it; 0: none yet, or none any more; NIC_NOT_SERVED; NIC_SERVE_HOLDS */
+	_Atomic uint32_t served;             /* life of the daemon that runs it; 0: none yet, or none any more; or one of those below */
 
 	/* bit per slot; the owner writes */
 	_Alignas(64) _Atomic uint64_t linked[NIC_MAX_SLOTS / 64]; /* holds a link with it: its slot must not be given away */
@@ -87,6 +87,7 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_port port; /* the owner, and the daemon */
 };
 
+#define NIC_SERVE_FAILED 0x7FFFFFFEu /* above every life: the daemon has no memory for it, or does not know its architecture */
 #define NIC_NOT_SERVED 0x7FFFFFFFu  /* the daemon cannot reach the memory of the process */
 #define NIC_SERVE_HOLDS 0x80000000u /* with its life: it is about to serve the slot; nobody else may have that, and it is not served yet */
 

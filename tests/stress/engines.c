@@ -13,7 +13,7 @@
 #include "tests/unit/nicemu/found.h"
 #include "tests/unit/nicemu/kin.h"
 
-enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 180, MOST = 60000 };
+enum { SENDS = 8, RECEIVES = 64, KILLED = 0, SECONDS = 180, SLOW = 30, MOST = 60000 };
 
 static unsigned rounds = 48, seed = 1;
 static char device[48];
@@ -196,6 +196,7 @@ static unsigned strike(const pid_t child[2])
 static void one_round(void)
 {
 	pid_t child[2] = { begin("a", "b", rand()), begin("b", "a", rand()) };
+	double from = kin_now();
 	unsigned struck = strike(child);
 	struct found f = { .cards = 1 };
 
@@ -213,6 +214,7 @@ static void one_round(void)
 		f = found_of(device);
 	}
 	CHECK_EQ(f.cards, 0);
+	CHECK(kin_now() - from < SLOW); /* somebody waited for something that did not come */
 }
 
 static void lives(void)

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "nicemu/engine/card.h"
 #include "nicemu/mem/card.h"
 #include "nicemu/util/atomic.h"
 #include "tests/unit/nicemu/kin.h"
@@ -120,9 +121,10 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
 
 static void begun(void *arg)
 {
-	(void)arg;
 	atomic_store(&kin_step[FIRST], GO);
-	REQUIRE(registered(FIRST));
+	CHECK(registered(FIRST));
+	if (arg)
+		*(char *)arg = '?';
 }
 
 /* ---- cases ----------------------------------------------------------------------------------------------------------------------- */
@@ -168,6 +170,42 @@ static void process_waits_until_it_is_served(void)
 	CHECK(reached && !early);
 }
 
+static void dies(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+static int daemon_that_dies(void)
+{
+	return nic_daemon_run(device, begun, NULL);
+}
+
+/* Its process starts another one, which finds what the first has left. */
+static void next_daemon_begins_anew(void)
+{
+	double from = kin_now();
+
+	start(false, "qnix", dies);
+	CHECK_EQ(kin_wait(kin_fork(daemon_that_dies)), -SIGKILL);
+	CHECK_EQ(kin_wait(child[FIRST]), 0);
+	CHECK(kin_now() - from < KIN_SECONDS / 2);
+}
+
+/* The daemon is of another build, and the process is told instead of left to wait. */
+static void unknown_arch_is_refused(void)
+{
+	double from = kin_now();
+	struct nic_card *card;
+
+	start(false, "direct", NULL);
+	REQUIRE(nic_card_open(device, &card) == NIC_OK);
+	REQUIRE(nic_card_writable(card, &nic_card_map(card)->slot[0], sizeof(struct nic_slot)));
+	CHECK_EQ(nic_daemon_run(device, begun, nic_card_map(card)->slot[0].arch), NIC_OK);
+	CHECK_EQ(kin_wait(child[FIRST]), 3);
+	CHECK(kin_now() - from < KIN_SECONDS / 2);
+	nic_card_close(card);
+}
+
 static void slot_is_let_go_last(void)
 {
 	start(false, "direct", NULL);
@@ -184,5 +222,7 @@ int main(void)
 	CASE(slot_is_nobody_elses_meanwhile);
 	CASE(process_waits_until_it_is_served);
 	CASE(slot_is_let_go_last);
+	CASE(next_daemon_begins_anew);
+	CASE(unknown_arch_is_refused);
 	return check_done();
 }
