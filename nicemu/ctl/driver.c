@@ -338,7 +338,7 @@ void nic_driver_reap(struct nic *nic)
 	uint32_t used = slots_used(nic);
 
 	for (uint32_t i = 0; i < used; i++)
-		if (!nic_card_held(nic->card, i) && !linked_by_others(nic, i, used))
+		if (!nic_card_held(nic->card, i) && !linked_by_others(nic, i, used) && !still_served(nic, i))
 			nic_heap_recover(nic, i);
 }
 

@@ -56,11 +56,13 @@ static bool rung(const struct qnix *q, int entry)
 	return nic_load_acquire(&qnix_slot_of(q)->driver.doorbell[entry]) == QNIX_DONE;
 }
 
-/* The NIC's side runs here, too.  False: the command is not there any more; the table can be written by others. */
+/* The NIC's side runs here, too.  False: the command is not there any more, since others can write there. */
 static bool carried_out(struct qnix *q, int entry)
 {
+	uint32_t left = QNIX_DRIVER_COMMANDS;
+
 	while (!rung(q, entry))
-		if (!qnix_driver_run(q))
+		if (!left-- || !qnix_driver_run(q))
 			return false;
 	return true;
 }
@@ -412,8 +414,9 @@ void qnix_deregister(struct nic *nic)
 	nic_trace(nic, DEREGISTER_2, q->pte.index, cmd.pid);
 	nic_trace(nic, DEREGISTER_3, q->pte.index, 0); /* the pages go with the slot, when its next owner zeroes it */
 	nic_trace(nic, DEREGISTER_4, q->pte.index, 0);
-	if (entry < 0 || !carried_out(q, entry))
-		sched_remove(q);
+	if (entry >= 0)
+		carried_out(q, entry);
+	sched_remove(q); /* whoever has rung */
 	nic_store_release(&d->flag, 0); /* step 5 */
 	nic_trace(nic, DEREGISTER_5, q->pte.index, 0);
 }

@@ -67,12 +67,14 @@ static int visit_one(void *arg, const struct nic_advert *ad)
 static void copy_slot(struct nic_card_map *map, uint32_t i, struct nic_slot_info *out)
 {
 	struct nic_slot *slot = &map->slot[i];
+	uint32_t served;
 
 	memset(out, 0, sizeof(*out));
 	out->slot = i;
 	out->pid = nic_load_relaxed(&slot->pid); /* a picture of a running job: any recent value will do, here and below */
 	memcpy(out->command, slot->command, sizeof(out->command) - 1);
-	out->daemon = nic_load_relaxed(&slot->served) ? nic_load_relaxed(&map->hdr.daemon.pid) : 0;
+	served = nic_load_relaxed(&slot->served) & ~NIC_SERVE_HOLDS;
+	out->daemon = served && served == nic_load_relaxed(&map->hdr.daemon.life) ? nic_load_relaxed(&map->hdr.daemon.pid) : 0;
 	for (uint32_t w = 0; w < NIC_MAX_SLOTS / 64; w++)
 		out->links += __builtin_popcountll(nic_load_relaxed(&slot->linked[w]));
 	for (uint32_t v = 0; v < nic_load_acquire(&slot->vis) && v < NIC_VI_TABLE; v++) /* pairs with vi_create */

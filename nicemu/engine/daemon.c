@@ -78,13 +78,13 @@ static bool wants(const struct daemon *d, uint32_t i)
 /* Looks again under the card lock, under which slots are taken: what is held then stays its process's, also when that dies. */
 static bool hold(struct daemon *d, uint32_t i)
 {
-	struct nic_slot *s = &d->map->slot[i];
+	const uint32_t holds = d->life | NIC_SERVE_HOLDS;
 	bool it;
 
 	nic_card_lock(d->card);
-	it = wants(d, i) && nic_card_writable(d->card, s, sizeof(*s));
+	it = wants(d, i);
 	if (it)
-		nic_store_release(&s->served, d->life | NIC_SERVE_HOLDS); /* pairs with the acquire in driver.c */
+		nic_card_poke(d->card, &d->map->slot[i].served, &holds, sizeof(holds));
 	nic_card_unlock(d->card);
 	return it;
 }

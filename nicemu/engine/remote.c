@@ -329,12 +329,10 @@ static void nap(_Atomic uint32_t *word, uint32_t value)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
 }
 
-/* Who asks the NIC to let go of the slot may see that it has before the answer: then only the daemon's end is one without. */
+/* The NIC answers before it lets go of the slot: who finds that it has, or is dead, looks at the answer once more. */
 static bool in_vain(struct nic *nic, const struct nic_port_call *call)
 {
-	if (call->op == NIC_CALL_DETACH && nic_daemon_lives(nic->card, nic->remote->life))
-		return false;
-	return nic_load_acquire(&call->state) != NIC_PORT_ANSWERED && !check_alive(nic); /* P6: the last thing it may have said */
+	return !alive(nic) && nic_load_acquire(&call->state) != NIC_PORT_ANSWERED && !check_alive(nic); /* P6: the last thing it may have said */
 }
 
 /* Until it is answered; takes completions meanwhile, since the NIC answers when it has got rid of them. */

@@ -459,6 +459,7 @@ static struct nic_served *create(struct nic_card *card, uint32_t slot)
 
 int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_served **out)
 {
+	static const uint32_t failed = NIC_SERVE_FAILED;
 	struct nic_served *s = create(card, slot);
 	int err = s ? nic_attach(card, slot, &s->nic) : NIC_RESOURCE;
 
@@ -466,7 +467,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 		if (s)
 			free(s->cq.entry);
 		free(s);
-		nic_store_release(&nic_card_map(card)->slot[slot].served, NIC_SERVE_FAILED); /* pairs with the acquires in start.c and driver.c */
+		nic_card_poke(card, &nic_card_map(card)->slot[slot].served, &failed, sizeof(failed)); /* the slot may not be writable */
 		return err;
 	}
 	s->nic->waiting.fenced = nic_load_relaxed(&s->nic->map->hdr.daemon.fences); /* this process's own */
@@ -485,7 +486,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 void nic_serve_end(struct nic_served *s, uint32_t served)
 {
 	struct nic_slot *slot = s->nic->slot;
-	bool detached = asked(s);
+	bool detached = asked(s) && s->port->call.op == NIC_CALL_DETACH;
 
 	s->nic->host_gone = s->nic->host_gone || !nic_serve_alive(s);
 	s->nic->event = NULL;

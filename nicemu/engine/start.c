@@ -150,6 +150,13 @@ static int launch(const char *device)
 
 /* ---- being served ------------------------------------------------------------------------------------------------ */
 
+/* Has a daemon died while it said that it cannot serve the slot?  It frees that first, and no other one comes to it. */
+static bool is_refused(const struct nic_card *card, struct nic_slot *slot, uint32_t served)
+{
+	/* Acquire: pairs with de-registration. */
+	return served & NIC_SERVE_HOLDS && nic_load_acquire(&slot->state) != NIC_SLOT_LIVE && !nic_daemon_lives(card, served & ~NIC_SERVE_HOLDS);
+}
+
 /* 0: the daemon has died, or is not there in time. */
 static uint32_t await(struct nic_card *card, struct nic_card_map *map, struct nic_slot *slot)
 {
@@ -160,6 +167,8 @@ static uint32_t await(struct nic_card *card, struct nic_card_map *map, struct ni
 		life = nic_load_acquire(&slot->served); /* pairs with the release in serve.c */
 		if (life && !(life & NIC_SERVE_HOLDS))
 			return life;
+		if (is_refused(card, slot, life))
+			return NIC_NOT_SERVED;
 		nic_daemon_wake(map, false);
 		nanosleep(&ms, NULL);
 		if (i % LOOK_MS == LOOK_MS - 1 && !nic_card_held(card, NIC_DAEMON_LINE))
@@ -178,7 +187,7 @@ int nic_daemon_start(struct nic_card *card, struct nic_card_map *map, struct nic
 			return err;
 		by = await(card, map, slot);
 		if (by == NIC_SERVE_FAILED)
-			return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process has no memory for this one, or does not know its arch");
+			return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process cannot begin with this one: it has no memory, or does not know its arch");
 		if (by == NIC_NOT_SERVED)
 			return nic_fail(NIC_SYSTEM, "engine daemon: the NIC's process may not copy from this one (cross-memory attach is denied)");
 		if (by) {

@@ -26,7 +26,7 @@
 
 #define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
 enum {
-	NIC_CARD_VERSION = 12,
+	NIC_CARD_VERSION = 13,
 	NIC_POOL_BUFFERS = 32 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
@@ -87,7 +87,7 @@ struct nic_slot {
 	_Alignas(NIC_PAGE) struct nic_port port; /* the owner, and the daemon */
 };
 
-#define NIC_SERVE_FAILED 0x7FFFFFFEu /* above every life: the daemon has no memory for it, or does not know its architecture */
+#define NIC_SERVE_FAILED 0x7FFFFFFEu /* above every life: the daemon could not begin with it */
 #define NIC_NOT_SERVED 0x7FFFFFFFu  /* the daemon cannot reach the memory of the process */
 #define NIC_SERVE_HOLDS 0x80000000u /* with its life: it is about to serve the slot; nobody else may have that, and it is not served yet */
 

@@ -402,6 +402,38 @@ static void unnoticed_deaths_are_found_in_need(void)
 	end_close(&here);
 }
 
+static void say_served(uint32_t slot, uint32_t life)
+{
+	nic_card_poke(here.nic->card, &here.nic->map->slot[slot].served, &life, sizeof(life));
+}
+
+/* The process is dead, and the daemon that runs its NIC has not noticed: it may write there yet. */
+static void memory_of_a_slot_that_is_served_stays(void)
+{
+	const uint32_t life = 7;
+	uint32_t slot;
+	pid_t child;
+	void *p;
+
+	kin_clear();
+	child = kin_fork(hog);
+	end_open(&here, device);
+	CHECK(kin_await(NULL, 0, 1));
+	slot = !here.nic->me;
+	REQUIRE(nic_load_relaxed(&here.nic->map->slot[slot].pid) == child);
+	REQUIRE(nic_card_hold(here.nic->card, NIC_DAEMON_LINE));
+	nic_card_poke(here.nic->card, &here.nic->map->hdr.daemon.life, &life, sizeof(life));
+	say_served(slot, life);
+	CHECK_EQ(kin_kill(child), -SIGKILL);
+	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_RESOURCE);
+	say_served(slot, life | NIC_SERVE_HOLDS);
+	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_RESOURCE);
+	nic_card_drop(here.nic->card, NIC_DAEMON_LINE); /* the daemon is dead, too */
+	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_OK);
+	CHECK_EQ(nic_mem_free(here.nic, p), NIC_OK);
+	end_close(&here);
+}
+
 static int churner(void)
 {
 	void *p[8] = { NULL };
@@ -516,6 +548,7 @@ int main(void)
 	CASE(no_pointer_of_a_peer_leads_to_it);
 	CASE(the_dead_leave_nothing_behind);
 	CASE(unnoticed_deaths_are_found_in_need);
+	CASE(memory_of_a_slot_that_is_served_stays);
 	CASE(killed_at_any_time);
 	CASE(little_address_space_means_no_heap);
 	CASE(small_files_mean_no_heap);

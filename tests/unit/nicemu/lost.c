@@ -505,6 +505,27 @@ static void rest_of_a_refused_write(void)
 	CHECK_EQ(nic_param_set("cma", "auto", "test"), NIC_OK);
 }
 
+/* Memory that is not there: the daemon lets go of the slot, and goes on with another one. */
+static void closed_after_it_was_let_go(void)
+{
+	struct pair p;
+	double from;
+
+	nic_param_set("engine", "daemon", "test");
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 4096));
+	CHECK_EQ(munmap(p.a.mem, 4 * 4096), 0);
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem + 4096, 1000));
+	usleep(100000);
+	from = kin_now();
+	nic_close(p.a.nic); /* without a call before it that finds out */
+	CHECK(kin_now() - from < KIN_SECONDS / 4);
+	end_close(&p.b);
+	CHECK(mmap(p.a.mem, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *)p.a.mem);
+	end_free(&p.a);
+	nic_param_set("engine", "inline", "test");
+}
+
 int main(void)
 {
 	kin_start();
@@ -522,5 +543,6 @@ int main(void)
 	CASE(dead_before_the_copy);
 	CASE(taken_back_before_the_copy);
 	CASE(rest_of_a_refused_write);
+	CASE(closed_after_it_was_let_go);
 	return check_done();
 }

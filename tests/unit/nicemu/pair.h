@@ -78,13 +78,19 @@ static inline void end_vi(struct end *e, uint16_t level)
 	CHECK_EQ(nic_vi_create(e->nic, &args, &e->vi), NIC_OK);
 }
 
-static inline void end_close(struct end *e)
+/* What is left when its NIC is closed. */
+static inline void end_free(struct end *e)
 {
-	nic_close(e->nic);
 	free(e->mem);
 	free(e->desc);
 	free(e->send_cq.entry);
 	free(e->recv_cq.entry);
+}
+
+static inline void end_close(struct end *e)
+{
+	nic_close(e->nic);
+	end_free(e);
 }
 
 static inline struct nic_addr addr_of(const struct nic *nic, const char *disc)

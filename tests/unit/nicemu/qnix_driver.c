@@ -134,7 +134,7 @@ static void command_is_gone(void)
 	CHECK_EQ(qnix_register(p[0]->nic), NIC_STATE);
 	CHECK(strstr(nic_last_error(), "is gone"));
 	sigaction(SIGSEGV, &before, NULL);
-	down(); /* its last command is behind the one that is gone */
+	down();
 }
 
 static void heads_come_back_every_eighth(void)

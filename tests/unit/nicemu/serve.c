@@ -4,6 +4,8 @@
  * lets others move, where its NIC enters the kernel.
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -15,11 +17,13 @@
 #include "tests/unit/nicemu/kin.h"
 
 enum { FIRST, SECOND };
-enum { GO = 1, SLOT = 8 /* of the second, and 1 */ };
+enum { GO = 1, SLOT = 8 /* that the last one has, and 1 */, STAYS /* who, and 1 */, ENGINE /* of the second: 1 is inline */ };
 
 static const char *device;
 static pid_t child[2];
 static void (*meanwhile)(void); /* before the NIC tries to copy from the process for the first time */
+static bool reaches_nobody;
+static double from; /* the case's begin */
 static int reached, early, kept, let_go;
 
 /* ---- the processes --------------------------------------------------------------------------------------------------------------- */
@@ -31,10 +35,12 @@ static int opens(int who)
 
 	if (!kin_await(NULL, who, GO))
 		return 2;
-	if (nic_param_set("engine", "daemon", "test") != NIC_OK || nic_open(&(struct nic_open_args){ .device = device }, &nic))
+	if (nic_param_set("engine", who == SECOND && atomic_load(&kin_step[ENGINE]) ? "inline" : "daemon", "test") != NIC_OK || nic_open(&(struct nic_open_args){ .device = device }, &nic))
 		return 3;
 	nic_query(nic, &attr);
 	atomic_store(&kin_step[SLOT], (int)attr.slot + 1);
+	if (atomic_load(&kin_step[STAYS]) == who + 1)
+		kin_await(NULL, who, GO + 1);
 	nic_close(nic);
 	return 0;
 }
@@ -87,6 +93,10 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long nher
 		CHECK_EQ(pid, child[FIRST]);
 		meanwhile();
 	}
+	if (reaches_nobody) {
+		errno = EPERM;
+		return -1;
+	}
 	return syscall(SYS_process_vm_readv, pid, here, nhere, there, nthere, flags);
 }
 
@@ -119,6 +129,40 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
 	return theirs(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }
 
+static void (*before_lock)(void); /* of the card, the next time */
+static void (*at_unlock)(void);   /* of a byte, each time */
+
+/* In place of the library's; what its argument is, a flag or an address, the kernel knows. */
+int fcntl(int fd, int how, ...)
+{
+	void (*fn)(void) = how == F_OFD_SETLKW ? before_lock : NULL;
+	va_list list;
+	long arg;
+
+	va_start(list, how);
+	arg = va_arg(list, long);
+	va_end(list);
+	if (fn) {
+		before_lock = NULL;
+		fn();
+	}
+	if (at_unlock && how == F_OFD_SETLK && ((struct flock *)arg)->l_type == F_UNLCK)
+		at_unlock();
+	return (int)syscall(SYS_fcntl, fd, how, arg, 0L, 0L, 0L);
+}
+
+static bool no_memory; /* for a slot that can be written */
+
+/* In place of the library's. */
+int mprotect(void *addr, size_t len, int prot)
+{
+	if (no_memory && len >= sizeof(struct nic_slot)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return (int)syscall(SYS_mprotect, addr, len, prot, 0L, 0L, 0L);
+}
+
 static void begun(void *arg)
 {
 	atomic_store(&kin_step[FIRST], GO);
@@ -134,13 +178,20 @@ static void start(bool both, const char *arch, void (*fn)(void))
 	kin_clear();
 	meanwhile = fn;
 	reached = early = kept = let_go = 0;
+	from = kin_now();
 	REQUIRE(nic_param_set("arch", arch, "test") == NIC_OK);
 	child[FIRST] = kin_fork(first);
 	if (both)
 		child[SECOND] = kin_fork(second);
 }
 
-static void first_dies(void)
+/* Nobody has waited for what does not come. */
+static bool soon(void)
+{
+	return kin_now() - from < KIN_SECONDS / 4;
+}
+
+static void first_is_replaced(void)
 {
 	kin_kill(child[FIRST]);
 	atomic_store(&kin_step[SECOND], GO);
@@ -149,7 +200,7 @@ static void first_dies(void)
 
 static void slot_is_nobody_elses_meanwhile(void)
 {
-	start(true, "qnix", first_dies);
+	start(true, "qnix", first_is_replaced);
 	CHECK_EQ(nic_daemon_run(device, begun, NULL), NIC_OK);
 	CHECK(reached);
 	CHECK_EQ(kin_wait(child[SECOND]), 0);
@@ -183,18 +234,84 @@ static int daemon_that_dies(void)
 /* Its process starts another one, which finds what the first has left. */
 static void next_daemon_begins_anew(void)
 {
-	double from = kin_now();
-
 	start(false, "qnix", dies);
 	CHECK_EQ(kin_wait(kin_fork(daemon_that_dies)), -SIGKILL);
 	CHECK_EQ(kin_wait(child[FIRST]), 0);
-	CHECK(kin_now() - from < KIN_SECONDS / 2);
+	CHECK(soon());
+}
+
+static struct nic_card *look; /* the daemon's second view of the card */
+
+static void dies_after_deregistration(void)
+{
+	const struct nic_slot *s = &nic_card_map(look)->slot[0];
+
+	if (nic_load_relaxed(&s->state) == NIC_SLOT_FREE && nic_load_relaxed(&s->served) & NIC_SERVE_HOLDS)
+		kill(getpid(), SIGKILL);
+}
+
+static void second_comes(void)
+{
+	atomic_store(&kin_step[SECOND], GO);
+	CHECK(registered(SECOND));
+	at_unlock = dies_after_deregistration;
+	reaches_nobody = true;
+}
+
+static int daemon_that_dies_late(void)
+{
+	return nic_card_open(device, &look) ? 1 : nic_daemon_run(device, begun, NULL);
+}
+
+/* It was about to say that it cannot copy from the first.  The next one serves the second, which stays. */
+static void refused_by_a_daemon_that_dies(void)
+{
+	start(true, "direct", second_comes);
+	atomic_store(&kin_step[STAYS], SECOND + 1);
+	CHECK_EQ(kin_wait(kin_fork(daemon_that_dies_late)), -SIGKILL);
+	CHECK_EQ(kin_wait(child[FIRST]), 3);
+	CHECK(soon());
+	atomic_store(&kin_step[SECOND], GO + 1);
+	CHECK_EQ(kin_wait(child[SECOND]), 0);
+}
+
+static void begun_and_about_to_hold(void *arg)
+{
+	begun(arg);
+	before_lock = first_is_replaced;
+}
+
+/* The first dies, and a process with a NIC of its own takes the slot, when the daemon has seen that it is wanted there. */
+static void slot_is_looked_at_again(void)
+{
+	start(true, "direct", NULL);
+	atomic_store(&kin_step[ENGINE], 1);
+	atomic_store(&kin_step[STAYS], SECOND + 1);
+	CHECK_EQ(nic_daemon_run(device, begun_and_about_to_hold, NULL), NIC_OK);
+	CHECK_EQ(reached, 0);
+	atomic_store(&kin_step[SECOND], GO + 1);
+	CHECK_EQ(kin_wait(child[SECOND]), 0);
+	CHECK_EQ(atomic_load(&kin_step[SLOT]), 1);
+}
+
+static void begun_without_memory(void *arg)
+{
+	begun(arg);
+	no_memory = true;
+}
+
+static void daemon_without_memory_refuses(void)
+{
+	start(false, "direct", NULL);
+	CHECK_EQ(nic_daemon_run(device, begun_without_memory, NULL), NIC_OK);
+	no_memory = false;
+	CHECK_EQ(kin_wait(child[FIRST]), 3);
+	CHECK(soon());
 }
 
 /* The daemon is of another build, and the process is told instead of left to wait. */
 static void unknown_arch_is_refused(void)
 {
-	double from = kin_now();
 	struct nic_card *card;
 
 	start(false, "direct", NULL);
@@ -202,7 +319,7 @@ static void unknown_arch_is_refused(void)
 	REQUIRE(nic_card_writable(card, &nic_card_map(card)->slot[0], sizeof(struct nic_slot)));
 	CHECK_EQ(nic_daemon_run(device, begun, nic_card_map(card)->slot[0].arch), NIC_OK);
 	CHECK_EQ(kin_wait(child[FIRST]), 3);
-	CHECK(kin_now() - from < KIN_SECONDS / 2);
+	CHECK(soon());
 	nic_card_close(card);
 }
 
@@ -222,7 +339,10 @@ int main(void)
 	CASE(slot_is_nobody_elses_meanwhile);
 	CASE(process_waits_until_it_is_served);
 	CASE(slot_is_let_go_last);
+	CASE(slot_is_looked_at_again);
 	CASE(next_daemon_begins_anew);
+	CASE(refused_by_a_daemon_that_dies);
+	CASE(daemon_without_memory_refuses);
 	CASE(unknown_arch_is_refused);
 	return check_done();
 }
