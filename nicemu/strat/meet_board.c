@@ -152,11 +152,14 @@ static void note_read(struct nic_group *g)
 
 /*
  * The leader has left the barrier a line's way ago, and its next broadcast, if it is as short as the last, is on its board by the time that the
- * lines asked for now are there.  One that takes longer to write must not lose them meanwhile.
+ * lines asked for now are there.  One that takes longer to write must not lose them meanwhile; but where processes take turns, most of them see the end
+ * of a barrier when they get a core, and that is later by far.
  */
 static void expect_part(const struct nic *nic, const struct nic_group *g)
 {
-	if (!leads(g) && g->leader != NIC_PLACE_ANY && g->lead_len <= EXPECTS)
+	if (leads(g) || g->leader == NIC_PLACE_ANY)
+		return;
+	if (g->lead_len <= EXPECTS || (g->lead_len > NIC_BOARD_SMALL && nic_board_looks(nic) == 1))
 		nic_board_ask(nic, g, &g->member[g->leader]);
 }
 

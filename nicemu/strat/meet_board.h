@@ -11,6 +11,7 @@ enum {
 	NIC_BOARD_PART_CROWDED = 16 << 10, /* where they take turns nothing is gained by that, and more parts are more work; NIC_BOARD_PART_MAX: of a NIC elsewhere */
 	NIC_BOARD_START = 256,      /* bytes behind the first page border in its buffer */
 	NIC_BOARD_DIRECT_MIN = 12 << 10, /* bytes of a broadcast that may be copied from the root's memory */
+	NIC_BOARD_ASKED = 4096,  /* bytes whose lines are asked for before they are looked at, at most */
 	NIC_BOARD_AWAITED = 128, /* bytes of a broadcast that is awaited in the barrier before it, at most */
 	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
 };
@@ -92,13 +93,14 @@ static inline const uint8_t *nic_board_data(const struct nic *nic, const struct 
 static inline void nic_board_ask(const struct nic *nic, const struct nic_group *g, const struct nic_member *root)
 {
 	uint32_t i = root->parts & NIC_BOARD_MASK;
+	uint32_t len = g->lead_len < NIC_BOARD_ASKED ? g->lead_len : NIC_BOARD_ASKED;
 	const uint8_t *data;
 
 	nic_prefetch(&root->board->part[i]);
-	if (g->lead_len <= NIC_BOARD_BRIEF)
+	if (len <= NIC_BOARD_BRIEF)
 		return;
 	data = nic_board_data(nic, root->board, root->parts, g->lead_len, g->buffer[i]);
-	for (uint32_t k = 0; k < g->lead_len; k += 64)
+	for (uint32_t k = 0; k < len; k += 64)
 		nic_prefetch(data + k);
 }
 
