@@ -81,6 +81,7 @@ struct nic_group {
 	uint32_t wanted;       /* number of the root's broadcast that this process wants so; 0: none */
 	struct nic_pace pace[NIC_PACES]; /* of long broadcasts, by length */
 	struct nic_pace fill;  /* of the buffers of this one's broadcasts, where processes take turns: by stores (1) or as is usual (0) */
+	uint32_t fills;        /* broadcasts that were not timed for that, while it is known */
 	bool stores;           /* so are those of the broadcast from here under way */
 	uint32_t buffer[NIC_BOARD_PLACES]; /* of the root that was received from last, a guess */
 	struct nic_member member[NIC_MAX_SLOTS]; /* by place */

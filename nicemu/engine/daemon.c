@@ -57,6 +57,7 @@ struct daemon {
 	struct nic_served *slot[NIC_MAX_SLOTS];
 	uint32_t nslots; /* served */
 	bool fences;
+	bool reaps;      /* a process has died; others may have noticed that before the memory of its slot was to be had */
 	bool slices;     /* this process may say which it wants, */
 	uint64_t wanted; /* and has said this */
 };
@@ -78,13 +79,18 @@ static bool wants(const struct daemon *d, uint32_t i)
 /* Looks again under the card lock, under which slots are taken: what is held then stays its process's, also when that dies. */
 static bool hold(struct daemon *d, uint32_t i)
 {
-	const uint32_t holds = d->life | NIC_SERVE_HOLDS;
+	static const uint32_t failed = NIC_SERVE_FAILED;
+	_Atomic uint32_t *served = &d->map->slot[i].served;
 	bool it;
 
 	nic_card_lock(d->card);
 	it = wants(d, i);
+	if (it && !nic_card_writable(d->card, served, sizeof(*served))) {
+		nic_card_poke(d->card, served, &failed, sizeof(failed));
+		it = false;
+	}
 	if (it)
-		nic_card_poke(d->card, &d->map->slot[i].served, &holds, sizeof(holds));
+		nic_store_release(served, d->life | NIC_SERVE_HOLDS); /* pairs with the acquires in start.c and driver.c */
 	nic_card_unlock(d->card);
 	return it;
 }
@@ -105,9 +111,20 @@ static void welcome(struct daemon *d)
 
 static void drop(struct daemon *d, uint32_t i)
 {
+	d->reaps |= !nic_serve_alive(d->slot[i]);
 	nic_serve_end(d->slot[i], 0);
 	d->slot[i] = NULL;
 	d->nslots--;
+}
+
+/* Whose NIC does it does not matter.  If there is none, the card goes, too, or the next one does it when memory is short. */
+static void reap(struct daemon *d)
+{
+	for (uint32_t i = 0; d->reaps && i < used(d); i++)
+		if (d->slot[i]) {
+			nic_serve_reap(d->slot[i]);
+			d->reaps = false;
+		}
 }
 
 static void look_after(struct daemon *d)
@@ -115,6 +132,7 @@ static void look_after(struct daemon *d)
 	for (uint32_t i = 0; i < used(d); i++)
 		if (d->slot[i] && !nic_serve_alive(d->slot[i]))
 			drop(d, i);
+	reap(d);
 	welcome(d);
 }
 

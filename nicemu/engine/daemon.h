@@ -29,6 +29,7 @@ bool nic_serve_wanted(const struct nic_served *s); /* its process has said somet
 /* The daemon has slept for so long: what the NIC counts by passes has gone on. */
 void nic_serve_slept(struct nic_served *s, uint64_t ns);
 bool nic_serve_alive(const struct nic_served *s);
+void nic_serve_reap(struct nic_served *s); /* the memory of other processes that are dead */
 void nic_serve_end(struct nic_served *s, uint32_t served); /* what the slot's `served` is then */
 /* nic.c: the NIC of a slot that another process has registered. */
 struct nic;

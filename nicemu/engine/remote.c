@@ -175,8 +175,8 @@ static nic_cold void lose(struct nic *nic)
 	while (take_done(nic, POLL_DONES)) /* what it said before it died counts */
 		;
 	r->lost = true;
-	nic_log(NIC_LOG_ERROR, "the NIC's process of device \"%s\" has died: all connections of this process over it are lost",
-	        nic->map->hdr.device);
+	nic_log(NIC_LOG_ERROR, "the NIC's process of device \"%s\" has %s: all connections of this process over it are lost",
+	        nic->map->hdr.device, nic_daemon_lives(nic->card, r->life) ? "let go of this one" : "died");
 	for (uint32_t vi = 0; vi < NIC_MAX_VI; vi++)
 		if (r->vi[vi].queue[0])
 			lose_vi(nic, vi);

@@ -427,6 +427,13 @@ bool nic_serve_alive(const struct nic_served *s)
 	return nic_card_held(s->card, s->slot);
 }
 
+void nic_serve_reap(struct nic_served *s)
+{
+	nic_card_lock(s->card);
+	nic_driver_reap(s->nic);
+	nic_card_unlock(s->card);
+}
+
 /* ---- beginning and end ------------------------------------------------------------------------------------------- */
 
 static bool reaches_host(struct nic *nic)
@@ -459,7 +466,6 @@ static struct nic_served *create(struct nic_card *card, uint32_t slot)
 
 int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_served **out)
 {
-	static const uint32_t failed = NIC_SERVE_FAILED;
 	struct nic_served *s = create(card, slot);
 	int err = s ? nic_attach(card, slot, &s->nic) : NIC_RESOURCE;
 
@@ -467,7 +473,7 @@ int nic_serve(struct nic_card *card, uint32_t slot, uint32_t life, struct nic_se
 		if (s)
 			free(s->cq.entry);
 		free(s);
-		nic_card_poke(card, &nic_card_map(card)->slot[slot].served, &failed, sizeof(failed)); /* the slot may not be writable */
+		nic_store_release(&nic_card_map(card)->slot[slot].served, NIC_SERVE_FAILED); /* pairs with the acquires in start.c and driver.c */
 		return err;
 	}
 	s->nic->waiting.fenced = nic_load_relaxed(&s->nic->map->hdr.daemon.fences); /* this process's own */

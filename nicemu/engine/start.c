@@ -150,7 +150,7 @@ static int launch(const char *device)
 
 /* ---- being served ------------------------------------------------------------------------------------------------ */
 
-/* Has a daemon died while it said that it cannot serve the slot?  It frees that first, and no other one comes to it. */
+/* Has a daemon died while it said that it cannot serve the slot?  It frees the slot before it says so, and no later daemon comes to one that is not live. */
 static bool is_refused(const struct nic_card *card, struct nic_slot *slot, uint32_t served)
 {
 	/* Acquire: pairs with de-registration. */
@@ -164,7 +164,7 @@ static uint32_t await(struct nic_card *card, struct nic_card_map *map, struct ni
 	uint32_t life;
 
 	for (int i = 0; i < WAIT_MS; i++) {
-		life = nic_load_acquire(&slot->served); /* pairs with the release in serve.c */
+		life = nic_load_acquire(&slot->served); /* pairs with the releases in serve.c and daemon.c */
 		if (life && !(life & NIC_SERVE_HOLDS))
 			return life;
 		if (is_refused(card, slot, life))

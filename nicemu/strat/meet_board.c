@@ -159,7 +159,7 @@ static void expect_part(const struct nic *nic, const struct nic_group *g)
 {
 	if (leads(g) || g->leader == NIC_PLACE_ANY)
 		return;
-	if (g->lead_len <= EXPECTS || (g->lead_len > NIC_BOARD_SMALL && nic_board_looks(nic) == 1))
+	if (g->lead_len <= EXPECTS || nic_board_looks(nic) == 1)
 		nic_board_ask(nic, g, &g->member[g->leader]);
 }
 

@@ -16,7 +16,7 @@ enum {
 	NIC_BOARD_MASK = NIC_BOARD_PLACES - 1,
 };
 
-_Static_assert(NIC_PAGE + NIC_BOARD_START + NIC_BOARD_PART_MAX <= NIC_BUFFER_SIZE && NIC_BOARD_PLACES * NIC_BOARD_SMALL <= NIC_BOARD_PART, "there is room");
+_Static_assert(NIC_PAGE + NIC_BOARD_START + NIC_BOARD_PART_MAX <= NIC_BUFFER_SIZE && NIC_BOARD_PLACES * NIC_BOARD_SMALL <= NIC_BOARD_PART && NIC_BOARD_ASKED <= NIC_BOARD_PART, "there is room");
 
 static inline uint32_t nic_board_looks(const struct nic *nic)
 {
@@ -89,7 +89,7 @@ static inline const uint8_t *nic_board_data(const struct nic *nic, const struct 
 	return nic_board_place(nic, buffer, before, total);
 }
 
-/* For the lines of the root's next part, if it is as long as the last broadcast; where its data lies is a guess. */
+/* Asks for the first lines of the root's next part, if it is as long as the last broadcast's.  Where its data lies is a guess, of which the wrong ones cost time only. */
 static inline void nic_board_ask(const struct nic *nic, const struct nic_group *g, const struct nic_member *root)
 {
 	uint32_t i = root->parts & NIC_BOARD_MASK;

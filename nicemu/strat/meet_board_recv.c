@@ -245,7 +245,7 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
 	uint32_t end, len;
 
-	if (nic_unlikely((!has_next(m) && !wait_next(m, looks_at(nic, g, place))) || p->total != total)) /* who leads is in another line */
+	if (nic_unlikely((!has_next(m) && !wait_next(m, looks_at(nic, g, place))) || p->total != total)) /* looks_at reads one more line of the root's */
 		return false;
 	end = end_of(p);
 	if (nic_unlikely(whole ? end != total : !is_part(total, *at, end)))

@@ -140,7 +140,7 @@ static uint32_t turns_of(const struct nic *nic, const struct nic_group *g, uint3
 
 static void begin(const struct nic *nic, struct nic_group *g, uint32_t total)
 {
-	g->stores = total >= FILL_MIN && nic_pace_better(&g->fill);
+	g->stores = total >= FILL_MIN && nic_board_looks(nic) == 1 && nic_pace_better(&g->fill);
 	g->turns = turns_of(nic, g, total, g->read);
 	if (nic_likely(g->turns != NIC_BOARD_PLACES || g->read == g->put))
 		return;
@@ -431,13 +431,13 @@ static nic_noinline bool put_parts_crowded(struct nic *nic, struct nic_group *g,
 	uint64_t start, took;
 
 	g->stores = way;
-	if (g->fill.period && !g->fill.trial && g->bcasts % TIMED) /* the clock is not for nothing */
+	if (g->fill.period && !g->fill.trial && ++g->fills % TIMED) /* the clock is not for nothing */
 		return put_parts(nic, g, bus, len);
 	start = nic_ticks();
 	if (!put_parts(nic, g, bus, len))
 		return false;
 	took = (nic_ticks() - start) * FILL_MIN / len;
-	nic_pace_took(&g->fill, way, way ? took : took + took / 8); /* stores have asked for their lines: what the other way leaves to be done takes longer */
+	nic_pace_took(&g->fill, way, way ? took : took + took / 8); /* stores have their lines by now; what the other way may still be waiting for is not seen */
 	return true;
 }
 

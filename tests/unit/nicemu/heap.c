@@ -434,6 +434,28 @@ static void memory_of_a_slot_that_is_served_stays(void)
 	end_close(&here);
 }
 
+/* Nobody has a link with it, and memory is not short. */
+static void daemon_takes_it_from_the_dead(void)
+{
+	double until;
+	pid_t child;
+
+	kin_clear();
+	if (!kin_attaches())
+		SKIP("no cross-memory attach here");
+	nic_param_set("engine", "daemon", "test");
+	child = kin_fork(hog);
+	end_open(&here, device);
+	CHECK(kin_await(NULL, 0, 1));
+	CHECK(granules_taken(here.nic) > 0);
+	CHECK_EQ(kin_kill(child), -SIGKILL);
+	for (until = kin_now() + KIN_SECONDS / 2; granules_taken(here.nic) && kin_now() < until; usleep(1000))
+		;
+	CHECK_EQ(granules_taken(here.nic), 0);
+	end_close(&here);
+	nic_param_set("engine", "inline", "test");
+}
+
 static int churner(void)
 {
 	void *p[8] = { NULL };
@@ -549,6 +571,7 @@ int main(void)
 	CASE(the_dead_leave_nothing_behind);
 	CASE(unnoticed_deaths_are_found_in_need);
 	CASE(memory_of_a_slot_that_is_served_stays);
+	CASE(daemon_takes_it_from_the_dead);
 	CASE(killed_at_any_time);
 	CASE(little_address_space_means_no_heap);
 	CASE(small_files_mean_no_heap);

@@ -511,6 +511,8 @@ static void closed_after_it_was_let_go(void)
 	struct pair p;
 	double from;
 
+	if (!kin_attaches())
+		SKIP("no cross-memory attach here");
 	nic_param_set("engine", "daemon", "test");
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
 	recv_desc(&p.b, fill(&p.b, 0, 0, p.b.mem, 4096));
@@ -519,7 +521,7 @@ static void closed_after_it_was_let_go(void)
 	usleep(100000);
 	from = kin_now();
 	nic_close(p.a.nic); /* without a call before it that finds out */
-	CHECK(kin_now() - from < KIN_SECONDS / 4);
+	CHECK(kin_now() - from < KIN_SECONDS / 2);
 	end_close(&p.b);
 	CHECK(mmap(p.a.mem, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *)p.a.mem);
 	end_free(&p.a);
