@@ -385,16 +385,25 @@ static int hog(void)
 		pause();
 }
 
+/* A process that has half of the heap, and no link with this one. */
+static pid_t open_beside_a_hog(void)
+{
+	pid_t child;
+
+	kin_clear();
+	child = kin_fork(hog);
+	end_open(&here, device);
+	CHECK(kin_await(NULL, 0, 1));
+	return child;
+}
+
 /* Nobody had a link with it, so nobody noticed; but when there is no room, it is looked for. */
 static void unnoticed_deaths_are_found_in_need(void)
 {
 	pid_t child;
 	void *p;
 
-	kin_clear();
-	child = kin_fork(hog);
-	end_open(&here, device);
-	CHECK(kin_await(NULL, 0, 1));
+	child = open_beside_a_hog();
 	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_RESOURCE);
 	CHECK_EQ(kin_kill(child), -SIGKILL);
 	CHECK_EQ(nic_mem_alloc(here.nic, NIC_HEAP_SIZE / 2, &p), NIC_OK);
@@ -415,10 +424,7 @@ static void memory_of_a_slot_that_is_served_stays(void)
 	pid_t child;
 	void *p;
 
-	kin_clear();
-	child = kin_fork(hog);
-	end_open(&here, device);
-	CHECK(kin_await(NULL, 0, 1));
+	child = open_beside_a_hog();
 	slot = !here.nic->me;
 	REQUIRE(nic_load_relaxed(&here.nic->map->slot[slot].pid) == child);
 	REQUIRE(nic_card_hold(here.nic->card, NIC_DAEMON_LINE));
@@ -440,13 +446,10 @@ static void daemon_takes_it_from_the_dead(void)
 	double until;
 	pid_t child;
 
-	kin_clear();
 	if (!kin_attaches())
 		SKIP("no cross-memory attach here");
 	nic_param_set("engine", "daemon", "test");
-	child = kin_fork(hog);
-	end_open(&here, device);
-	CHECK(kin_await(NULL, 0, 1));
+	child = open_beside_a_hog();
 	CHECK(granules_taken(here.nic) > 0);
 	CHECK_EQ(kin_kill(child), -SIGKILL);
 	for (until = kin_now() + KIN_SECONDS / 2; granules_taken(here.nic) && kin_now() < until; usleep(1000))
