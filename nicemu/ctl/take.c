@@ -24,9 +24,7 @@ static inline uint8_t *buffer_of(const struct nic *nic, const struct nic_packet 
 
 static inline void ask_for(const uint8_t *payload, uint32_t len)
 {
-	len = len < AHEAD ? len : AHEAD;
-	for (uint32_t at = 0; at < len; at += 64)
-		nic_prefetch(payload + at);
+	nic_prefetch_lines(payload, len < AHEAD ? len : AHEAD);
 }
 
 /*

@@ -77,13 +77,9 @@ static inline void nic_tx_own_next(const struct nic *nic, uint32_t len)
 {
 	enum { MOST = 2048 }; /* bytes */
 	const struct nic_slot *slot = nic->slot;
-	uint8_t *at;
 
-	if (nic_unlikely(slot->nbuffers == 0))
-		return;
-	at = nic_buffer(nic, slot->buffer[slot->nbuffers - 1]);
-	for (uint32_t i = 0; i < len && i < MOST; i += 64)
-		nic_prefetch_write(at + i);
+	if (nic_likely(slot->nbuffers != 0))
+		nic_prefetch_write_lines(nic_buffer(nic, slot->buffer[slot->nbuffers - 1]), len < MOST ? len : MOST);
 }
 
 /* Room for one data packet of so many cells, by leave of the flow strategy. */

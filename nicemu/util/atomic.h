@@ -48,6 +48,36 @@ static inline void nic_prefetch_write(const void *p)
 }
 
 /*
+ * The same of all lines of `len` bytes: four at a time, since one by one the counting takes longer than the asking; but of more than a core can have
+ * under way one by one, or those that go on behind wait for all of them (docs/performance.md).
+ */
+#define NIC_EACH_LINE(prefetch, p, len)                                                                                \
+	do {                                                                                                           \
+		const char *line_ = (const char *)(p);                                                                 \
+		size_t left_ = ((size_t)(len) + 63) / 64;                                                              \
+                                                                                                                       \
+		if (nic_likely(left_ <= 24))                                                                           \
+			for (; left_ >= 4; left_ -= 4, line_ += 256) {                                                 \
+				prefetch(line_);                                                                       \
+				prefetch(line_ + 64);                                                                  \
+				prefetch(line_ + 128);                                                                 \
+				prefetch(line_ + 192);                                                                 \
+			}                                                                                              \
+		for (; left_; left_--, line_ += 64)                                                                    \
+			prefetch(line_);                                                                               \
+	} while (0)
+
+static inline void nic_prefetch_lines(const void *p, size_t len)
+{
+	NIC_EACH_LINE(nic_prefetch, p, len);
+}
+
+static inline void nic_prefetch_write_lines(const void *p, size_t len)
+{
+	NIC_EACH_LINE(nic_prefetch_write, p, len);
+}
+
+/*
  * Lets go of a line that was written and that another core reads next: it goes to where both find it, instead of being fetched
  * from here.  A hint; a processor that does not know it takes it for no operation.
  */
