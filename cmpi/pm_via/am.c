@@ -1,8 +1,8 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Active messages, the sending side: a place for the payload behind a packet header, then the send.  The receiving side is
- * one case of progress.c.  A message of up to CMPI_AM_SHORT bytes leaves inside the NIC's command when nothing is queued before
- * it.  Otherwise, up to SMALL bytes it lies in a vbuf, and a longer one in a pool buffer that the peer will keep.
+ * one case of progress.c.  A message leaves with the NIC's command when nothing is queued before it: up to CMPI_AM_SHORT bytes inside the command, a
+ * longer one in a pool buffer that the peer will keep.  Otherwise up to SMALL bytes lie in a vbuf, and more in such a buffer until it can go.
  */
 #include "cmpi/pm_via/copy.h"
 #include "cmpi/pm_via/flow.h"
@@ -87,15 +87,22 @@ static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag
 	via_flow_send(proc, v, VIA_PKT_AM | tag << 8);
 }
 
-/* The shortest way: header and payload inside the NIC's command. */
-static inline bool send_short(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+/* A message that the NIC took with its command. */
+static inline void count_sent(struct cmpi *c, uint32_t len)
+{
+	VIA_COUNT(c, am);
+	if (len <= CMPI_AM_SHORT)
+		VIA_COUNT(c, am_short);
+}
+
+/* The short way: header and payload go with the NIC's command, which copies them. */
+static inline bool send_now(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
 	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
 
 	if (via_unlikely(ready(proc) != CMPI_OK || !via_flow_short(proc, VIA_PKT_AM | tag << 8, &message)))
 		return false;
-	VIA_COUNT(proc->cmpi, am);
-	VIA_COUNT(proc->cmpi, am_short);
+	count_sent(proc->cmpi, message.ALength + message.BLength);
 	return true;
 }
 
@@ -137,7 +144,7 @@ int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len)
 	if (via_unlikely(proc->state > VIA_CONN_CONNECTED)) {
 		via_packet_drop(proc->cmpi, v);
 		err = CMPI_TRANSPORT;
-	} else if (len <= CMPI_AM_SHORT && send_short(proc, tag, payload(v), len, NULL, 0)) {
+	} else if (len <= CMPI_AM_SHORT && send_now(proc, tag, payload(v), len, NULL, 0)) {
 		via_packet_drop(proc->cmpi, v);
 	} else if (len > CMPI_AM_SHORT && via_flow_given(proc, VIA_PKT_AM | tag << 8, via_vbuf_packet(v), len + HEADER)) {
 		VIA_COUNT(proc->cmpi, am);
@@ -179,45 +186,7 @@ static __attribute__((noinline)) int send_posted(struct cmpi_proc *proc, unsigne
 	return CMPI_OK;
 }
 
-/* A packet in a buffer could not leave at once: it waits its turn in a vbuf. */
-static __attribute__((noinline)) int send_later(struct cmpi_proc *proc, unsigned tag, void *buffer, size_t len)
-{
-	struct cmpi *c = proc->cmpi;
-	struct via_vbuf *v = via_vbuf_take(c);
-	int err;
-
-	if (via_unlikely(!v)) {
-		VipxGiveBuffer(c->nic, buffer);
-		refuse(c, CMPI_AGAIN, &err);
-		return err;
-	}
-	via_vbuf_long(v, buffer, len);
-	send(proc, v, tag);
-	return CMPI_OK;
-}
-
-/* By way of a buffer, which needs a vbuf only where it cannot leave at once. */
-static __attribute__((noinline)) int send_long(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
-{
-	struct cmpi *c = proc->cmpi;
-	uint8_t *buffer;
-	int err;
-
-	if (via_unlikely(proc->sends_posted))
-		return send_posted(proc, tag, hdr, hlen, data, len);
-	err = ready(proc);
-	if (via_unlikely(err != CMPI_OK || !(buffer = VipxTakeBuffer(c->nic)))) {
-		refuse(c, err != CMPI_OK ? err : CMPI_AGAIN, &err);
-		return err;
-	}
-	write_pieces(buffer + HEADER, hdr, hlen, data, len);
-	if (via_unlikely(!via_flow_given(proc, VIA_PKT_AM | tag << 8, buffer, HEADER + hlen + len)))
-		return send_later(proc, tag, buffer, HEADER + hlen + len);
-	VIA_COUNT(c, am);
-	return CMPI_OK;
-}
-
-/* tried: the shortest way was not open. */
+/* tried: the short way was not open. */
 static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len,
                                               bool tried)
 {
@@ -226,32 +195,42 @@ static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned t
 	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
 		return CMPI_PARAMETER;
 	via_lock(proc->cmpi);
-	if (via_likely(tried || hlen + len > CMPI_AM_SHORT || !send_short(proc, tag, hdr, hlen, data, len)))
-		err = (hlen + len > SMALL ? send_long : send_posted)(proc, tag, hdr, hlen, data, len);
+	if (via_likely(tried || !send_now(proc, tag, hdr, hlen, data, len)))
+		err = send_posted(proc, tag, hdr, hlen, data, len);
 	via_unlock(proc->cmpi);
 	return err;
 }
 
-/* Whatever is not short, of one thread, and connected.  A long one needs nothing else of what send_any does, where there is one thread. */
-static __attribute__((noinline)) int send_other(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+/* One thread, connected: nothing has to be kept for another way. */
+static inline bool quick(const struct cmpi_proc *proc, unsigned tag)
 {
-	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_MAX - hlen || len <= CMPI_AM_SHORT || tag >= CMPI_TAGS || proc->cmpi->engine.threads))
-		return send_any(proc, tag, hdr, hlen, data, len, false);
-	return send_long(proc, tag, hdr, hlen, data, len);
+	return tag < CMPI_TAGS && !proc->cmpi->engine.threads && proc->state == VIA_CONN_CONNECTED;
 }
 
-/* Short, one thread, connected: the same as send_short, but nothing has to be kept for the other ways. */
-int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+/* brief: known when this is compiled. */
+static inline int send_quick(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len, bool brief)
 {
 	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
-	struct cmpi *c = proc->cmpi;
 
-	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_SHORT - hlen || tag >= CMPI_TAGS || c->engine.threads ||
-	                 proc->state != VIA_CONN_CONNECTED))
-		return send_other(proc, tag, hdr, hlen, data, len);
 	if (via_unlikely(!via_flow_short(proc, VIA_PKT_AM | tag << 8, &message)))
 		return send_any(proc, tag, message.A, message.ALength, message.B, message.BLength, true);
-	VIA_COUNT(c, am);
-	VIA_COUNT(c, am_short);
+	VIA_COUNT(proc->cmpi, am);
+	if (brief)
+		VIA_COUNT(proc->cmpi, am_short);
 	return CMPI_OK;
+}
+
+/* Longer than a short message, and the same otherwise; or not the quick way at all. */
+static __attribute__((noinline)) int send_other(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || !quick(proc, tag)))
+		return send_any(proc, tag, hdr, hlen, data, len, false);
+	return send_quick(proc, tag, hdr, hlen, data, len, false);
+}
+
+int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+{
+	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_SHORT - hlen || !quick(proc, tag)))
+		return send_other(proc, tag, hdr, hlen, data, len);
+	return send_quick(proc, tag, hdr, hlen, data, len, true);
 }

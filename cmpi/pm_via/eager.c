@@ -36,8 +36,6 @@ bool via_eager_room(struct cmpi_proc *proc, uint64_t len)
 	       window_opens(proc, len + VIA_EAGER_CHARGE);
 }
 
-enum { SHORT = CMPI_AM_SHORT - (int)sizeof(struct via_eager_envelope) }; /* bytes that fit a NIC command */
-
 static inline int left(struct cmpi_proc *proc, size_t len)
 {
 	proc->eager_sent += (uint32_t)len + VIA_EAGER_CHARGE;
@@ -59,10 +57,7 @@ static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, const s
 	to = via_vbuf_packet(v);
 	memcpy(to + sizeof(struct via_header), envelope, sizeof(*envelope));
 	via_copy(to + sizeof(struct via_eager), buf, len);
-	if (via_likely(size > VIA_SMALL && via_flow_given(proc, VIA_PKT_EAGER, to, size)))
-		via_vbuf_give(proc->cmpi, v);
-	else
-		via_flow_send(proc, v, VIA_PKT_EAGER);
+	via_flow_send(proc, v, VIA_PKT_EAGER);
 	return left(proc, len);
 }
 
@@ -71,8 +66,6 @@ static inline int send_one(struct cmpi_proc *proc, const struct via_eager_envelo
 {
 	VIPX_SHORT message = {.A = envelope, .B = buf, .ALength = sizeof(*envelope), .BLength = (VIP_UINT32)len};
 
-	if (via_unlikely(len > SHORT))
-		return send_packet(proc, envelope, buf, len);
 	if (via_likely(via_flow_short(proc, VIA_PKT_EAGER, &message)))
 		return left(proc, message.BLength);
 	return send_packet(proc, envelope, message.B, message.BLength);

@@ -113,26 +113,12 @@ static nic_noinline void spill(struct nic *nic, uint32_t n)
 	nic_card_unlock(nic->card);
 }
 
-bool nic_buffer_any(struct nic *nic)
+bool nic_buffer_fetch(struct nic *nic)
 {
-	if (nic_likely(nic->slot->nbuffers != 0))
-		return true;
 	refill(nic);
 	if (nic->slot->nbuffers == 0)
 		nic_count(nic, no_buffer, 1);
 	return nic->slot->nbuffers != 0;
-}
-
-bool nic_buffer_take(struct nic *nic, uint32_t *index)
-{
-	struct nic_slot *slot = nic->slot;
-
-	if (nic_unlikely(!nic_buffer_any(nic)))
-		return false;
-	slot->nbuffers--;
-	nic_store_order(); /* it is gone from here before it is anywhere else */
-	*index = slot->buffer[slot->nbuffers];
-	return true;
 }
 
 void nic_buffer_give(struct nic *nic, uint32_t index)
@@ -140,6 +126,26 @@ void nic_buffer_give(struct nic *nic, uint32_t index)
 	if (nic_unlikely(nic->slot->nbuffers == NIC_SLOT_BUFFERS))
 		spill(nic, 256);
 	push(nic, index);
+}
+
+/* As if one by one: none of them counts before all are in their places. */
+uint32_t nic_buffer_give_row(struct nic *nic, const uint32_t *index, uint32_t n)
+{
+	struct nic_slot *slot = nic->slot;
+	uint32_t at, good = 0;
+
+	if (nic_unlikely(slot->nbuffers > NIC_SLOT_BUFFERS - n))
+		spill(nic, 256);
+	at = slot->nbuffers;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t one = index[i];
+
+		if (nic_likely(one < NIC_POOL_BUFFERS))
+			slot->buffer[at + good++] = one;
+	}
+	nic_store_order();
+	slot->nbuffers = at + good;
+	return good;
 }
 
 void nic_buffer_release(struct nic *nic)

@@ -168,9 +168,25 @@ static inline bool nic_buffer_known(struct nic *nic, uint32_t index, uint32_t le
 	*known = pages;
 	return false;
 }
-bool nic_buffer_any(struct nic *nic);              /* take will find one */
-bool nic_buffer_take(struct nic *nic, uint32_t *index);
+bool nic_buffer_fetch(struct nic *nic);            /* some from the pool; false: there is none */
+/* Take will find one. */
+static inline bool nic_buffer_any(struct nic *nic)
+{
+	return nic_likely(nic->slot->nbuffers != 0) || nic_buffer_fetch(nic);
+}
+static inline bool nic_buffer_take(struct nic *nic, uint32_t *index)
+{
+	struct nic_slot *slot = nic->slot;
+
+	if (nic_unlikely(!nic_buffer_any(nic)))
+		return false;
+	slot->nbuffers--;
+	nic_store_order(); /* it is gone from here before it is anywhere else */
+	*index = slot->buffer[slot->nbuffers];
+	return true;
+}
 void nic_buffer_give(struct nic *nic, uint32_t index);
+uint32_t nic_buffer_give_row(struct nic *nic, const uint32_t *index, uint32_t n); /* those of them that are buffers; how many */
 void nic_buffer_release(struct nic *nic);          /* all in hand go back to the pool */
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */

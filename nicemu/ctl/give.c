@@ -1,7 +1,7 @@
 /* HOT. SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control program, sending side, the short way: Send_Short, whose message is in the command, and a buffer of the pool that is given away
- * whole.  No descriptor, nothing to translate; the queue must be empty, so that nothing is overtaken.  What comes out at the
+ * Control program, sending side, the short way: Send_Short, whose message is in the command or is copied into a buffer of the pool, and such a buffer that
+ * is given away whole.  No descriptor, nothing to translate; the queue must be empty, so that nothing is overtaken.  What comes out at the
  * other end take.c takes.
  */
 #include "nicemu/ctl/ctl.h"
@@ -11,6 +11,7 @@
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
 	CELLS_MANY = 400,            /* bytes of a message in cells, in a stream, or where senders let go of lines: those of a buffer come faster then */
+	CELLS_MOST = 928,            /* the same of any message */
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
@@ -49,15 +50,17 @@ static inline void given(struct nic *nic, struct nic_link *link, const void *dat
 /* Had it better go in a buffer than in several cells? */
 static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 {
-	return len > CELLS_MANY && (link->demotes || !nic_link_would_answer(link));
+	return len > CELLS_MANY && (link->demotes || len > CELLS_MOST || !nic_link_would_answer(link));
 }
 
 /*
- * A buffer, for a message that may go in cells.  Not if many have not come back: who sends by value need not look at its NIC afterwards, and
+ * A buffer.  For a message that may go in cells not if many have not come back: who sends by value need not look at its NIC afterwards, and
  * one that never does would draw on the pool without end.  To find the pool empty, or somebody at it, takes longer than a message: then some go unasked.
  */
-static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t *index)
+static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, uint32_t *index)
 {
+	if (nic_unlikely(len > NIC_INLINE_MAX))
+		return nic_buffer_take(nic, index);
 	if (nic_unlikely(link->balance <= -LENT_MAX)) {
 		nic_count(nic, buffers_away, 1);
 		return false;
@@ -72,53 +75,53 @@ static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t *index
 	return false;
 }
 
-static inline void fill_buffer(uint8_t *to, const struct nic_short *msg)
-{
-	memcpy(to, &msg->head, sizeof(msg->head));
-	nic_copy(to + sizeof(msg->head), msg->a, msg->alen);
-	nic_copy(to + sizeof(msg->head) + msg->alen, msg->b, msg->blen);
-}
-
 static nic_noinline int rung(struct nic_link *link)
 {
 	nic_bell_ring(link);
 	return NIC_OK;
 }
 
-/* A message in a buffer, on a link with room for its packet. */
-static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint64_t off, uint32_t len)
+/* A message in a buffer, from `at` on in it, on a link with room for its packet. */
+static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t index, uint32_t at, uint32_t len)
 {
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 
 	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
 	p->imm = 0;
-	nic_packet_buffer(p, off);
+	p->buf.buffer = index;
+	p->buf.handle = 0;
+	p->buf.addr = at;
 	nic_link_store(link, p, 1);
 	link->balance--;
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
-	given(nic, link, (const uint8_t *)nic->map->buffer + off, len);
+	given(nic, link, nic_buffer(nic, index) + at, len);
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
 /* The same of one that is not in it yet. */
-static nic_noinline int give_short(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg, uint32_t len,
-                                   uint32_t index)
+static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg, uint32_t len,
+                            uint32_t index)
 {
-	fill_buffer(nic_buffer(nic, index), msg);
+	const struct nic_short m = *msg;
+	uint8_t *to = nic_buffer(nic, index);
+
+	memcpy(to, &m.head, sizeof(m.head));
+	nic_copy(to + sizeof(m.head), m.a, m.alen);
+	nic_copy(to + sizeof(m.head) + m.alen, m.b, m.blen);
 	nic_count(nic, bytes_buffer, len);
-	return give(nic, ctx, link, (uint64_t)index * NIC_BUFFER_SIZE, len);
+	return give(nic, ctx, link, index, 0, len);
 }
 
-/* A short message that had better not go in several cells; false: there is no buffer, or no leave for it. */
+/* A message of a command that had better not go in cells, or cannot; false: there is no buffer, or no leave for it. */
 static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
                                         uint32_t len)
 {
 	uint32_t index;
 
-	if (!nic_tx_room(nic, ctx, link) || !spare(nic, link, &index))
+	if (!nic_tx_room(nic, ctx, link) || !spare(nic, link, len, &index))
 		return false;
-	give_short(nic, ctx, link, msg, len, index);
+	give_copy(nic, ctx, link, msg, len, index);
 	return true;
 }
 
@@ -149,6 +152,8 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 
 	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
 		return NIC_NOT_DONE;
+	if (len > NIC_INLINE_MAX)
+		return send_in_buffer(nic, ctx, link, msg, len) ? NIC_OK : NIC_NOT_DONE;
 	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || better_in_buffer(link, len)) && send_in_buffer(nic, ctx, link, msg, len))
 		return NIC_OK;
 	p = nic_tx_room_for(nic, ctx, link, cells);
@@ -177,13 +182,10 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
 	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	const uint8_t *b = (const uint8_t *)msg->b + room;
-	uint32_t index;
 	bool answers;
 
 	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
 		return send_short(nic, vi, msg);
-	if (better_in_buffer(link, len) && nic_likely(spare(nic, link, &index)))
-		return give_short(nic, ctx, link, msg, len, index);
 	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
 	for (uint32_t i = 1; i < cells; i++)
 		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
@@ -218,6 +220,18 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
+/* So many bytes that they are better off in a buffer, on a link with room. */
+static nic_noinline int send_many(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
+{
+	uint32_t index;
+
+	if (nic_unlikely(scarce(link, NIC_PACKET_CELLS)))
+		return send_short(nic, vi, msg);
+	if (nic_likely(spare(nic, link, len, &index)))
+		return give_copy(nic, nic_vi(nic, vi), link, msg, len, index);
+	return len > NIC_INLINE_MAX ? NIC_NOT_DONE : send_cells(nic, vi, msg, link, len);
+}
+
 /* One cell, on a link with room: calls nothing but at its end, so that nothing has to be saved. */
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
@@ -229,8 +243,11 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 
 	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_short(nic, vi, msg);
-	if (nic_unlikely(len > NIC_PAYLOAD))
+	if (nic_unlikely(len > NIC_PAYLOAD)) {
+		if (better_in_buffer(link, (uint32_t)len))
+			return send_many(nic, vi, msg, link, (uint32_t)len);
 		return send_cells(nic, vi, msg, link, (uint32_t)len);
+	}
 	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
 	p->imm = 0;
@@ -251,7 +268,7 @@ static nic_noinline int send_given(struct nic *nic, const struct nic_vi_ctx *ctx
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || ctx->no_short || !nic_tx_room(nic, ctx, link)))
 		return NIC_NOT_DONE;
 	nic_count(nic, bytes_given, len);
-	return give(nic, ctx, link, off, len);
+	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len);
 }
 
 int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
@@ -266,5 +283,5 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 	if (nic_unlikely(!ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_given(nic, ctx, link, off, len);
 	nic_count(nic, bytes_given, len);
-	return give(nic, ctx, link, off, len);
+	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len);
 }

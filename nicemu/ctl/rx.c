@@ -423,14 +423,7 @@ static nic_noinline void returned(struct nic *nic, const struct arrival *a)
 	uint32_t n = a->p->ret.n;
 
 	a->link->answered++; /* nothing that the peer waits for an answer to */
-	for (uint32_t i = 0; i < n && i < 11; i++) {
-		uint32_t index = a->p->ret.buffer[i];
-
-		if (index < NIC_POOL_BUFFERS) {
-			nic_buffer_give(nic, index);
-			a->link->balance++;
-		}
-	}
+	a->link->balance += (int32_t)nic_buffer_give_row(nic, a->p->ret.buffer, n < 11 ? n : 11);
 }
 
 /* Not about a VI of the link. */

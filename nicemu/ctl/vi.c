@@ -172,7 +172,7 @@ void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer)
 	ctx->acks_owed = 0;
 	ctx->tx_number = ctx->rx_number = 0;
 	ctx->tx_last = 0xFFFF;
-	ctx->short_max = ctx->no_short ? 0 : ctx->max_transfer < NIC_INLINE_MAX ? ctx->max_transfer : NIC_INLINE_MAX;
+	ctx->short_max = ctx->no_short ? 0 : ctx->max_transfer < NIC_BUFFER_SIZE ? ctx->max_transfer : NIC_BUFFER_SIZE;
 	ctx->quick_max = nic->arch->flow->may_send ? 0 : ctx->short_max;
 	if (nic->arch->pipe->take) /* else there is no short way in */
 		ctx->from_peer = nic_packet_word(NIC_OP_SEND, ctx->gen, (uint16_t)vi);

@@ -57,7 +57,7 @@ struct nic_vi_ctx {
 	uint16_t no_short; /* 1: a message inside a command must not be sent: it needs an answer, or the post strategy has no such way */
 	uint32_t peer_epoch; /* epoch of the peer slot when connected */
 	/* owner's NIC only */
-	uint32_t short_max;  /* bytes that a message inside a command may have; 0 while not connected */
+	uint32_t short_max;  /* bytes that a message of a command may have, above NIC_INLINE_MAX in a buffer; 0 while not connected */
 	uint32_t from_peer;  /* nic_packet_word of a whole message from the peer; of another VI where none is taken by value */
 	uint32_t to_peer;    /* the same of one to the peer */
 

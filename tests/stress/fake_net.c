@@ -323,13 +323,23 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE handle, const VIPX_SHORT *message)
 	struct message *m;
 	uint8_t *to;
 
-	if (len > VIPX_SHORT_MAX)
+	if (len > VIPX_BUFFER_SIZE)
 		fake_violate("a short message of %zu bytes", len);
 	if (!brief_now(vi))
 		return VIP_NOT_DONE;
+	if (len > VIPX_SHORT_MAX) {
+		to = VipxTakeBuffer(vi->nic);
+		if (!to)
+			return VIP_NOT_DONE;
+		fake_buffer_of(to)->owner = NULL;
+		fake_buffer_of(to)->out = true;
+	} else {
+		to = malloc(len);
+	}
 	m = calloc(1, sizeof(*m));
 	m->len = len;
-	m->data = to = malloc(len);
+	m->pool = len > VIPX_SHORT_MAX;
+	m->data = to;
 	memcpy(to, &message->Head, sizeof(message->Head));
 	if (message->ALength)
 		memcpy(to + sizeof(message->Head), message->A, message->ALength);

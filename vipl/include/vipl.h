@@ -360,8 +360,9 @@ VIP_RETURN VipxViPeer(IN VIP_VI_HANDLE ViHandle, OUT VIP_ULONG *Pid, OUT VIP_ULO
 int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
 /*
  * Send_Short: a message of at most VIPX_SHORT_MAX bytes inside the command: Head, then A, then B.  It is copied before the
- * call returns: no descriptor, no registration, no completion.  VIP_NOT_DONE: it cannot go now (not connected, sends are
- * outstanding, no room; always at Reliable Reception) and nothing has happened: post a descriptor.
+ * call returns: no descriptor, no registration, no completion.  A longer one, of at most VIPX_BUFFER_SIZE bytes, is copied into a pool
+ * buffer (below) that the NIC takes for it.  VIP_NOT_DONE: it cannot go now (not connected, sends are
+ * outstanding, no room, no buffer; always at Reliable Reception) and nothing has happened: post a descriptor.
  */
 #define VIPX_SHORT_MAX 1068
 typedef struct _VIPX_SHORT {

@@ -223,6 +223,107 @@ static void given_as_a_whole(void)
 	pair_close(&p);
 }
 
+/* A message of `len` bytes in three pieces, `cut` of them the second. */
+static struct nic_short pieces(const uint8_t *data, uint32_t len, uint32_t cut)
+{
+	struct nic_short m = { .a = data + 8, .b = data + 8 + cut, .alen = cut, .blen = len - 8 - cut };
+
+	memcpy(&m.head, data, sizeof(m.head));
+	return m;
+}
+
+/* What does not fit the command is copied into a buffer, which the receiver gets. */
+static void copied_when_long(void)
+{
+	static const uint32_t lengths[] = { NIC_INLINE_MAX - 1, NIC_INLINE_MAX, NIC_INLINE_MAX + 1, 4096, NIC_BUFFER_SIZE - 1, NIC_BUFFER_SIZE };
+	static uint8_t data[NIC_BUFFER_SIZE];
+	struct nic_taken out;
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	pattern(data, sizeof(data), 3);
+	for (size_t i = 0; i < 3 * sizeof(lengths) / sizeof(lengths[0]); i++) {
+		uint32_t len = lengths[i / 3], cut = i % 3 < 2 ? 20 * (i % 3) : len - 8;
+		struct nic_short m = pieces(data, len, cut);
+		uint64_t before = counter(p.a.nic, "bytes_buffer");
+
+		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+		CHECK_EQ(counter(p.a.nic, "bytes_buffer"), before + len);
+		CHECK_EQ(take(&p, &out), NIC_OK);
+		CHECK(out.buffer && out.length == len && is_pattern(out.data, len, 3));
+		nic_buf_give(p.b.nic, out.buffer);
+	}
+	CHECK_EQ(counter(p.a.nic, "packets_sent"), counter(p.a.nic, "send_short"));
+	pair_close(&p);
+}
+
+/* Or the message, for a receive that has a place of its own. */
+static void copied_into_a_receive(void)
+{
+	static uint8_t data[LEN];
+	struct nic_short m = pieces(data, LEN, 30);
+	struct nic_desc *r;
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pattern(data, LEN, 4);
+	memcpy(&m.head, data, 8);
+	r = fill(&p.b, 0, 0, p.b.mem, LEN);
+	recv_desc(&p.b, r);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+	pair_poll(&p);
+	CHECK_EQ(status_of(r), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+	CHECK(r->length == LEN && is_pattern(p.b.mem, LEN, 4) && !p.b.mem[LEN]);
+	pair_close(&p);
+}
+
+/* Longer than a buffer, or than the VI allows; or there is no buffer: a descriptor will do, or tells what is wrong. */
+static void not_copied(void)
+{
+	static uint8_t data[NIC_BUFFER_SIZE + 1];
+	struct nic_short longest = pieces(data, NIC_BUFFER_SIZE, 30), longer = pieces(data, NIC_BUFFER_SIZE + 1, 30), m = pieces(data, LEN, 30);
+	struct nic_taken out;
+	void *mine = NULL;
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &longer), NIC_NOT_DONE);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &longest), NIC_OK);
+	nic_card_lock(p.a.nic->card); /* nobody gets one out of the pool meanwhile */
+	while (p.a.nic->slot->nbuffers)
+		mine = nic_buf_take(p.a.nic);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	nic_card_unlock(p.a.nic->card);
+	nic_buf_give(p.a.nic, mine);
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+	CHECK_EQ(take(&p, &out), NIC_OK);
+	CHECK_EQ(out.length, NIC_BUFFER_SIZE);
+	CHECK_EQ(take(&p, &out), NIC_OK);
+	CHECK_EQ(out.length, LEN);
+	CHECK_EQ(take(&p, &out), NIC_NOT_DONE);
+	pair_close(&p);
+}
+
+/* As much as the connection allows; said when it is made. */
+static void copied_as_far_as_agreed(void)
+{
+	static uint8_t data[LEN];
+	struct nic_short m = pieces(data, LEN, 30);
+	struct pair p;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	CHECK_EQ(nic_vi(p.a.nic, p.a.vi)->short_max, NIC_BUFFER_SIZE);
+	nic_vi(p.a.nic, p.a.vi)->short_max = nic_vi(p.a.nic, p.a.vi)->quick_max = LEN - 1; /* the owner's NIC's alone */
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	m.blen--;
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+	pair_close(&p);
+}
+
 /* Cells that the receiver has not read are not written. */
 static void given_where_there_is_room(void)
 {
@@ -317,7 +418,7 @@ static void sleepers_are_woken(void)
 		struct nic_link *link = p.a.nic->link[p.b.nic->me];
 		uint64_t before = counter(p.a.nic, "bells");
 
-		m.blen = i == 1 ? 100 : i == 2 ? 600 : 0; /* a cell, some, a buffer */
+		m.blen = i == 1 ? 100 : i == 2 ? 600 : 0; /* a cell, some, a buffer that is filled, one that is given */
 		atomic_store(link->bell, 1);
 		CHECK_EQ(i < 3 ? nic_send_short(p.a.nic, p.a.vi, &m) : give(&p, LEN, 1), NIC_OK);
 		CHECK_EQ(atomic_load(link->bell), 0);
@@ -415,6 +516,10 @@ int main(void)
 	CASE(taken_in_buffers);
 	CASE(wrong_is_not_taken);
 	CASE(completions_come_first);
+	CASE(copied_when_long);
+	CASE(copied_into_a_receive);
+	CASE(not_copied);
+	CASE(copied_as_far_as_agreed);
 	CASE(given_as_a_whole);
 	CASE(given_where_there_is_room);
 	CASE(given_in_its_turn);

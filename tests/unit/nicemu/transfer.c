@@ -349,9 +349,6 @@ static void short_commands(void)
 			CHECK(is_pattern(p.b.mem, len, 6));
 			CHECK_EQ(p.b.mem[len], 0);
 		}
-	m.alen = 20;
-	m.blen = NIC_INLINE_MAX - 8 - 20 + 1;
-	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
 	m.alen = UINT32_MAX - 7;
 	m.blen = 0;
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
