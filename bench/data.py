@@ -11,7 +11,7 @@ import os
 
 from runner import BenchError, figure_of
 
-KEY = ("build", "cpu", "cores", "mpi", "quick", "median")  # rounds with the same of these may be put together
+KEY = ("build", "cpu", "cores", "mpi", "quick", "median", "apart")  # rounds with the same of these may be put together
 
 
 class Data:

@@ -79,22 +79,34 @@ def all_rows():
     return plan.PARTS + plan.SWITCHES + plan.COMMITS
 
 
-def machine(data):
-    """One line for each machine and build that figures come from."""
-    lines = []
+def machines(data):
+    """{what tells a machine and its manner of measuring from others: the sittings there}, in the order of the tables."""
+    found = {}
     for row in all_rows():
         for sitting in data.sittings_of(row.name):
-            key = (sitting["cpu"], sitting["cores"], sitting["kernel"], sitting["mpi"], sitting["quick"], sitting.get("median"))
-            if key not in [k for k, _, _ in lines]:
-                lines.append((key, [], []))
-            _, dates, commits = lines[[k for k, _, _ in lines].index(key)]
-            dates.append(sitting["date"][:10])
-            commits.append(sitting["commit"] or sitting["build"])
+            key = tuple(sitting.get(name) for name in ("cpu", "cores", "kernel", "mpi", "quick", "median", "apart"))
+            found.setdefault(key, []).append(sitting)
+    return found
+
+
+def where(data, names):
+    """Which of the machines the figures of these parts come from; nothing where there is one."""
+    keys = list(machines(data))
+    there = sorted({1 + keys.index(key) for key, sittings in machines(data).items() for name in names
+                    if any(sitting in sittings for sitting in data.sittings_of(name))})
+    return f" Machine {', '.join(map(str, there))}." if len(keys) > 1 and there else ""
+
+
+def machine(data):
+    """One line for each machine that figures come from."""
     text = []
-    for (cpu, cores, kernel, mpi, quick, median), dates, commits in lines:
+    for number, ((cpu, cores, kernel, mpi, quick, median, apart), sittings) in enumerate(machines(data).items(), 1):
+        dates = [sitting["date"][:10] for sitting in sittings]
+        commits = dict.fromkeys(sitting["commit"] or sitting["build"] for sitting in sittings)
         when = min(dates) if min(dates) == max(dates) else f"{min(dates)} to {max(dates)}"
-        text.append(f"* {cpu}, {cores} cores, Linux {kernel}, {mpi}; {when}, commit {', '.join(dict.fromkeys(commits))}"
+        text.append(f"{number}. {cpu}, {cores} cores, Linux {kernel}, {mpi}; {when}, commit {', '.join(commits)}"
                     + ("; between two ranks a run's figure is its median iteration" if median else "")
+                    + (f"; only rounds with the processors about {apart:.0f} ns apart" if apart else "")
                     + ("; **a quick run, which says nothing of speed**" if quick else ""))
     words = [f"{peer}: {why}." for peer, why in data.absent().items()]
     rounds = sum(data.rounds(row.name) for row in all_rows())
@@ -185,7 +197,7 @@ def result(data, part):
     case = plan.median_case(part.case) if data.medians(part.name) else part.case
     options = "".join(f" {word}" for word in case.options)
     lines += [f"`bench/{case.test}{options}`, {data.ranks(part.name)} ranks, {unit_of(part.test)}, medians; {better}. "
-              f"{counted(data, part.name)}.", ""]
+              f"{counted(data, part.name)}.{where(data, [part.name])}", ""]
     lines += table(["size"] + peers + [f"qnix / {part.against}"], size_rows(part, by_peer, peers))
     said = excuses(data, part.name)
     return lines + ([""] + said if said else []) + [""]
@@ -214,7 +226,7 @@ def start(data):
         return lines + (said or ["Not measured yet."]) + [""]
     names = [part.name for part in plan.PARTS if part.case.test == "start"]
     rounds = "; ".join(f"{name}: {counted(data, name)}" for name in names)
-    lines += [f"`bench/start`; the launcher gives no hint. {rounds}.", ""]
+    lines += [f"`bench/start`; the launcher gives no hint. {rounds}.{where(data, names)}", ""]
     lines += table(["ranks", "peer", "MPI_Init, s", "the whole job, s", "KB a rank", "of it no files",
                     "KB for a peer not talked to", "KB more for one talked to"], rows)
     for part in (p for p in plan.PARTS if p.case.test == "many"):
@@ -278,20 +290,27 @@ def effect_rows(data, row, first):
                        f"{speed(test, after[size], before[size]):.2f} x"]
 
 
+def located(data, of, lines):
+    """Behind the word where it was measured, if that has to be said."""
+    words = where(data, [row.name for row in of]).strip()
+    return [words, "", *lines] if words else lines
+
+
 def switches(data):
     rows = []
     for row in plan.SWITCHES:
         framework = "mtl" if row.peer == "mtl-qnix" else "btl"
         off = ", ".join(f"`{framework}_qnix_{name} {value}`" for name, value in row.off)
         rows += effect_rows(data, row, (row.what, off))
-    return table(["optimisation", "switched off by", "benchmark", "size", "before", "after", "times better"], rows)
+    head = ["optimisation", "switched off by", "benchmark", "size", "before", "after", "times better"]
+    return located(data, plan.SWITCHES, table(head, rows))
 
 
 def commits(data):
     rows = []
     for row in plan.COMMITS:
         rows += effect_rows(data, row, (row.what, f'"{row.subject}"'))
-    return table(["optimisation", "commit", "benchmark", "size", "before", "after", "times better"], rows)
+    return located(data, plan.COMMITS, table(["optimisation", "commit", "benchmark", "size", "before", "after", "times better"], rows))
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------

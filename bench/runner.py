@@ -330,11 +330,12 @@ class Probe:
     SLOWDOWN = 1.3  # of arithmetic on one core while the other calculates too
     MOVED = 1.6     # times as far apart as before: a hypervisor has put the processors elsewhere
 
-    def __init__(self, path, limit_ns, least_share, most_load):
+    def __init__(self, path, limit_ns, least_share, most_load, apart_ns=None):
         self.path = pathlib.Path(path)
         self.limit = limit_ns
         self.least_share = least_share
         self.most_load = most_load
+        self.apart = apart_ns
         self.last = None
         self.ways = []  # of the ping-pongs of a round
 
@@ -363,6 +364,14 @@ class Probe:
         if not self.ways or max(self.ways) <= self.MOVED * min(self.ways):
             return None
         return f"moved: the processors were {min(self.ways):.0f} and {max(self.ways):.0f} ns apart"
+
+    def elsewhere(self):
+        """None when the processors are as far apart now as is asked for, or nothing can be said."""
+        self.last = None
+        if not self.apart or self.ask() or not self.last:
+            return None
+        far = self.last["oneway_ns"] / self.apart
+        return None if 1 / self.MOVED < far < self.MOVED else f"the processors are {self.last['oneway_ns']:.0f} ns apart, not {self.apart:.0f}"
 
     def load_is_wrong(self, share):
         return f"busy: other processes took {100 * share:.0f} % of the machine" if share > self.most_load else None
