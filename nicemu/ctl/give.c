@@ -11,7 +11,7 @@
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
 	CELLS_MANY = 400,            /* bytes of a message in cells, in a stream, or where senders let go of lines: those of a buffer come faster then */
-	CELLS_MOST = 928,            /* the same of any message */
+	CELLS_MOST = 928,            /* the same of any message: CMPI_AM_SHORT and C-MPI's header */
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
@@ -55,7 +55,7 @@ static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 
 /*
  * A buffer.  For a message that may go in cells not if many have not come back: who sends by value need not look at its NIC afterwards, and
- * one that never does would draw on the pool without end.  To find the pool empty, or somebody at it, takes longer than a message: then some go unasked.
+ * one that never does would draw on the pool without end (longer ones do, as those of descriptors: there C-MPI's credits are the bound).  To find the pool empty, or somebody at it, takes longer than a message: then some go unasked.
  */
 static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, uint32_t *index)
 {
@@ -88,9 +88,7 @@ static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 
 	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
 	p->imm = 0;
-	p->buf.buffer = index;
-	p->buf.handle = 0;
-	p->buf.addr = at;
+	nic_packet_buffer(p, index, at);
 	nic_link_store(link, p, 1);
 	link->balance--;
 	nic_count(nic, packets_sent, 1);
@@ -225,7 +223,8 @@ static nic_noinline int send_many(struct nic *nic, uint32_t vi, const struct nic
 {
 	uint32_t index;
 
-	if (nic_unlikely(scarce(link, NIC_PACKET_CELLS)))
+	/* What may go in cells must be fit for send_cells, so that it is not asked for a buffer twice. */
+	if (len <= NIC_INLINE_MAX && nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, NIC_PACKET_CELLS)))
 		return send_short(nic, vi, msg);
 	if (nic_likely(spare(nic, link, len, &index)))
 		return give_copy(nic, nic_vi(nic, vi), link, msg, len, index);

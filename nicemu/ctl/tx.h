@@ -52,18 +52,18 @@ static inline void nic_tx_publish(struct nic *nic, struct nic_link *link, struct
 	nic_link_publish(link, p, 1);
 }
 
-static inline void nic_packet_buffer(struct nic_packet *p, uint64_t off)
+static inline void nic_packet_buffer(struct nic_packet *p, uint32_t index, uint32_t at)
 {
-	p->buf.buffer = (uint32_t)(off / NIC_BUFFER_SIZE);
+	p->buf.buffer = index;
 	p->buf.handle = 0;
-	p->buf.addr = off % NIC_BUFFER_SIZE;
+	p->buf.addr = at;
 }
 
 /* A message in a buffer, `off` bytes into the pool: both are the peer's now. */
 static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_packet *p, uint64_t off,
                                   uint32_t len_flags, uint32_t imm)
 {
-	nic_packet_buffer(p, off);
+	nic_packet_buffer(p, (uint32_t)(off / NIC_BUFFER_SIZE), off % NIC_BUFFER_SIZE);
 	nic_tx_head(p, ctx, NIC_OP_SEND_BUF, len_flags, imm);
 	nic_tx_publish(nic, link, p);
 	link->balance--;

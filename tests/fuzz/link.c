@@ -177,12 +177,13 @@ static void take_short(int i)
 
 static void send_short(struct nic *nic, uint32_t vi)
 {
-	static uint8_t bytes[NIC_INLINE_MAX + 1];
-	uint32_t len = FUZZ_OF(8, 9, 48, 49, 108, 109, 400, 401, 1000, NIC_INLINE_MAX, NIC_INLINE_MAX + 1), cut = fuzz_below(len - 7);
+	static uint8_t bytes[NIC_BUFFER_SIZE + 1];
+	uint32_t len = FUZZ_OF(8, 9, 48, 49, 108, 109, 400, 401, 928, 929, NIC_INLINE_MAX, NIC_INLINE_MAX + 1, 5000, NIC_BUFFER_SIZE,
+	                       NIC_BUFFER_SIZE + 1), cut = fuzz_below(len - 7);
 	struct nic_short m = { .head = 5, .a = bytes, .alen = cut, .b = bytes + cut, .blen = len - 8 - cut };
 
 	if (nic_send_short(nic, vi, &m) == NIC_OK)
-		CHECK(len <= NIC_INLINE_MAX);
+		CHECK(len <= NIC_BUFFER_SIZE);
 }
 
 static void send_given(struct nic *nic, uint32_t vi)

@@ -385,6 +385,48 @@ static void post_does_not_wait_for_the_pool(void)
 	pair_close(&p);
 }
 
+/* ---- what a peer says that it gives back -------------------------------------------------------------------------------------------- */
+
+/* As full as the stack may be, and any number of them, one of which is none: it is never written behind its end, and none is taken for one. */
+static void returned_ones_have_room(void)
+{
+	enum { MOST = 12 }; /* one more than a packet has */
+	struct pair p;
+
+	for (uint32_t n = 0; n <= MOST; n++)
+		for (uint32_t room = 0; room <= MOST; room++) {
+			struct nic_link *link;
+			struct nic_packet *packet;
+			uint32_t good = (n < 11 ? n : 11) - (n > 3), *behind, kept, at;
+
+			pair_open(&p, NIC_RELIABLE_DELIVERY);
+			for (uint32_t i = 0; i < NIC_SLOT_BUFFERS - room; i++)
+				p.a.nic->slot->buffer[i] = i;
+			p.a.nic->slot->nbuffers = NIC_SLOT_BUFFERS - room;
+			behind = &p.a.nic->slot->buffer[NIC_SLOT_BUFFERS];
+			kept = *behind;
+			link = p.b.nic->link[p.a.nic->me];
+			packet = nic_link_reserve(link, 0);
+			packet->op = NIC_OP_RETURN;
+			packet->gen = 0;
+			packet->vi = 0;
+			packet->len_flags = 0;
+			packet->ret.n = n;
+			for (uint32_t i = 0; i < 11; i++)
+				packet->ret.buffer[i] = i == 3 ? NIC_POOL_BUFFERS : 20000 + i;
+			nic_link_publish(link, packet, 1);
+			nic_poll(p.a.nic);
+			at = p.a.nic->slot->nbuffers;
+			CHECK_EQ(at % 256, (NIC_SLOT_BUFFERS - room + good) % 256); /* some may have gone back to the pool */
+			CHECK(at <= NIC_SLOT_BUFFERS);
+			CHECK_EQ(*behind, kept);
+			CHECK_EQ(p.a.nic->link[p.b.nic->me]->balance, (int)good);
+			for (uint32_t i = 0; i < good; i++)
+				CHECK_EQ(p.a.nic->slot->buffer[at - good + i], 20000 + i + (i >= 3));
+			pair_close(&p);
+		}
+}
+
 int main(void)
 {
 	kin_start();
@@ -399,5 +441,6 @@ int main(void)
 	CASE(bad_packets_bring_buffers);
 	CASE(inline_packets_are_short);
 	CASE(post_does_not_wait_for_the_pool);
+	CASE(returned_ones_have_room);
 	return check_done();
 }

@@ -205,6 +205,7 @@ static void completions_come_first(void)
 static void given_as_a_whole(void)
 {
 	static uint8_t mine[LEN];
+	struct nic_taken out;
 	struct pair p;
 	uint8_t *buf;
 
@@ -219,7 +220,10 @@ static void given_as_a_whole(void)
 	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf + 1, NIC_BUFFER_SIZE), NIC_NOT_DONE);
 	nic_vi(p.a.nic, p.a.vi)->max_transfer = LEN - 1; /* the owner's NIC's alone */
 	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf, LEN), NIC_NOT_DONE);
-	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf, LEN - 1), NIC_OK);
+	pattern(buf + 100, LEN - 1, 6);
+	CHECK_EQ(nic_send_given(p.a.nic, p.a.vi, buf + 100, LEN - 1), NIC_OK);
+	CHECK_EQ(take(&p, &out), NIC_OK);
+	CHECK(out.length == LEN - 1 && is_pattern(out.data, LEN - 1, 6));
 	pair_close(&p);
 }
 
@@ -262,14 +266,14 @@ static void copied_when_long(void)
 static void copied_into_a_receive(void)
 {
 	static uint8_t data[LEN];
-	struct nic_short m = pieces(data, LEN, 30);
+	struct nic_short m;
 	struct nic_desc *r;
 	struct pair p;
 
 	SKIP_ASKING();
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
 	pattern(data, LEN, 4);
-	memcpy(&m.head, data, 8);
+	m = pieces(data, LEN, 30);
 	r = fill(&p.b, 0, 0, p.b.mem, LEN);
 	recv_desc(&p.b, r);
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
@@ -307,21 +311,83 @@ static void not_copied(void)
 	pair_close(&p);
 }
 
-/* As much as the connection allows; said when it is made. */
+/* As much as the VIs allow. */
 static void copied_as_far_as_agreed(void)
 {
 	static uint8_t data[LEN];
 	struct nic_short m = pieces(data, LEN, 30);
+	char device[48];
 	struct pair p;
 
 	SKIP_ASKING();
-	open_quick(&p);
-	CHECK_EQ(nic_vi(p.a.nic, p.a.vi)->short_max, NIC_BUFFER_SIZE);
-	nic_vi(p.a.nic, p.a.vi)->short_max = nic_vi(p.a.nic, p.a.vi)->quick_max = LEN - 1; /* the owner's NIC's alone */
+	snprintf(device, sizeof(device), "test-%d", (int)getpid());
+	end_open(&p.a, device);
+	end_open(&p.b, device);
+	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
+	end_vi(&p.b, NIC_RELIABLE_DELIVERY);
+	nic_vi(p.a.nic, p.a.vi)->max_transfer = nic_vi(p.b.nic, p.b.vi)->max_transfer = LEN - 1;
+	CHECK_EQ(pair_connect(&p), NIC_OK);
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
 	m.blen--;
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
 	pair_close(&p);
+}
+
+/* As many as the link has room for; the next one, for which there is a buffer, comes back to its sender. */
+static void copied_where_there_is_room(void)
+{
+	enum { FULL = NIC_RING_CELLS - NIC_RING_RESERVE - 1 }; /* the peer has not told of the first one yet */
+	static uint8_t data[LEN];
+	struct nic_short m;
+	struct nic_taken out;
+	struct pair p;
+	uint32_t before, n;
+
+	SKIP_ASKING();
+	open_quick(&p);
+	pattern(data, LEN, 5);
+	m = pieces(data, LEN, 30);
+	for (n = 0; n <= FULL && nic_send_short(p.a.nic, p.a.vi, &m) == NIC_OK; n++)
+		;
+	CHECK_EQ(n, FULL);
+	CHECK(nic_buffer_any(p.a.nic));
+	before = p.a.nic->slot->nbuffers;
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
+	CHECK_EQ(p.a.nic->slot->nbuffers, before);
+	CHECK_EQ(counter(p.a.nic, "packets_sent"), FULL + 1);
+	for (uint32_t i = 0; i < n; i++) {
+		CHECK_EQ(take(&p, &out), NIC_OK);
+		CHECK(out.buffer && out.length == LEN && is_pattern(out.data, LEN, 5));
+		nic_buf_give(p.b.nic, out.buffer);
+	}
+	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+	pair_close(&p);
+}
+
+/* Whether it may have a buffer is asked once of each message, however it is cut. */
+static void asked_once(void)
+{
+	static const uint8_t data[492];
+
+	SKIP_ASKING();
+	for (int whole = 0; whole < 2; whole++) {
+		struct nic_short m = { .head = 5, .a = data, .alen = whole ? 492 : 12, .b = data + 12, .blen = whole ? 0 : 480 };
+		struct nic_taken out;
+		struct pair p;
+
+		CHECK_EQ(nic_param_set("demote", "off", "test"), NIC_OK);
+		open_quick(&p);
+		for (int i = 0; i < 1000; i++) {
+			CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
+			CHECK_EQ(take(&p, &out), NIC_OK);
+			if (out.buffer)
+				nic_buf_give(p.b.nic, out.buffer);
+		}
+		CHECK(counter(p.a.nic, "buffers_away") > 500);
+		CHECK_EQ(counter(p.a.nic, "buffers_away"), 1000 - counter(p.a.nic, "bytes_buffer") / 500);
+		pair_close(&p);
+		CHECK_EQ(nic_param_set("demote", "auto", "test"), NIC_OK);
+	}
 }
 
 /* Cells that the receiver has not read are not written. */
@@ -520,6 +586,8 @@ int main(void)
 	CASE(copied_into_a_receive);
 	CASE(not_copied);
 	CASE(copied_as_far_as_agreed);
+	CASE(copied_where_there_is_room);
+	CASE(asked_once);
 	CASE(given_as_a_whole);
 	CASE(given_where_there_is_room);
 	CASE(given_in_its_turn);
