@@ -271,6 +271,8 @@ void *nic_buf_take(struct nic *nic)
 {
 	uint32_t index;
 
+	if (nic_unlikely(nic->promise.to && nic->looks != nic->promise.looks))
+		nic_promise_kept(nic);
 	return nic_buffer_take(nic, &index) ? nic_buffer(nic, index) : NULL;
 }
 

@@ -27,6 +27,13 @@ enum {
 	NIC_BUFFER_BATCH = 16,   /* buffers moved between a slot and the card's pool at once */
 };
 
+/* The last long message that was said to be better sent (nic_rather_sent), until the next buffer is taken behind another look. */
+struct nic_promise {
+	uint32_t to;    /* slot of the peer + 1; 0: none */
+	uint32_t looks; /* so far */
+	uint64_t at;    /* nic_clock */
+};
+
 struct nic {
 	/* hot */
 	uint64_t *counter;
@@ -43,6 +50,7 @@ struct nic {
 	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
 	uint32_t polls;               /* passes since the last look after a peer */
 	uint32_t looks;               /* at one link only (nic_take_of) */
+	struct nic_promise promise;
 	uint32_t watched;             /* active link looked after last */
 	uint32_t balance_limit;       /* surplus of buffers that starts a return */
 	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */
@@ -189,6 +197,7 @@ void nic_buffer_give(struct nic *nic, uint32_t index);
 uint32_t nic_buffer_give_row(struct nic *nic, const uint32_t *index, uint32_t n); /* those of them that are buffers; how many */
 void nic_buffer_release(struct nic *nic);          /* all in hand go back to the pool */
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
+void nic_promise_kept(struct nic *nic);            /* rdma.c: a part of it, or what is as long, leaves now */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
 
 /* tx.c, rx.c, take.c, rdma.c, rdma_ask.c, sysmsg.c */

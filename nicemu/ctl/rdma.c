@@ -18,7 +18,10 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
+#include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
+
+enum { SENT_ALWAYS = 256 << 10 }; /* bytes of a message that is sent, where it is to be, whatever its sender did lately */
 
 unsigned nic_rdma_pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
 {
@@ -107,19 +110,10 @@ static inline uint32_t stream_limit(const struct nic_link *link, bool row)
 	return link->mutual ? link->stream_mutual : link->stream_busy;
 }
 
-/* Is this transfer one that the peer is left out of? */
-static bool in_doubt(struct nic_doubt *d)
-{
-	if (nic_likely(!d->alone))
-		return false;
-	d->alone--;
-	return true;
-}
-
 /* The same of halves; what is done alone counts, too, for how long ago the peer has asked. */
 static bool half_in_doubt(struct nic_link *link)
 {
-	if (!in_doubt(&link->half))
+	if (!nic_in_doubt(&link->half))
 		return false;
 	link->mutual -= link->mutual != 0;
 	return true;
@@ -137,8 +131,8 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 		return false;
 	}
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= link->get_max ? !in_doubt(&link->get) : total <= stream_limit(link, row);
-	return total <= (row ? link->put_busy : link->put_max) && !in_doubt(&link->put);
+		return total <= link->get_max ? !nic_in_doubt(&link->get) : total <= stream_limit(link, row);
+	return total <= (row ? link->put_busy : link->put_max) && !nic_in_doubt(&link->put);
 }
 
 /* Is it one at a time?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
@@ -333,12 +327,41 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 
 /* ---- or none ----------------------------------------------------------------------------------------------------- */
 
-bool nic_rather_sent(const struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
+/*
+ * A long message needs its sender until all of it has gone, and one that computes meanwhile lets the peer wait, which could have read it alone.
+ * So it is seen how often the sender has looked until the next part of it, or of whatever is long, leaves: less than every ten microseconds of
+ * more than a hundred is away.
+ */
+bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 {
-	const struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
+	struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
 
-	return link && len <= link->send_max && nic_vi_state(nic_vi(nic, vi)) == NIC_VI_CONNECTED && nic->arch->post->at_once &&
-	       !nic->waiting.crowded && addr - (uintptr_t)nic->map >= sizeof(struct nic_card_map) + NIC_HEAP_SIZE;
+	if (!link || len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
+	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
+		return false;
+	if (len <= SENT_ALWAYS)
+		return true;
+	if (nic_in_doubt(&link->send))
+		return false;
+	nic->promise = (struct nic_promise){ .to = link->peer + 1, .looks = nic->looks, .at = nic_clock() };
+	return true;
+}
+
+nic_noinline void nic_promise_kept(struct nic *nic)
+{
+	enum { AWAY = 100000, LOOK = 10000 }; /* ns */
+	struct nic_link *link = nic->link[(nic->promise.to - 1) & (NIC_MAX_SLOTS - 1)];
+	uint64_t took = nic_clock_since(nic->promise.at, nic_clock());
+
+	nic->promise.to = 0;
+	if (!link)
+		return;
+	if (took < AWAY || nic->looks - nic->promise.looks > took / LOOK) {
+		nic_doubt_in_time(&link->send);
+		return;
+	}
+	nic_doubt_late(&link->send);
+	nic_count(nic, sent_away, 1);
 }
 
 /* ---- in the command ---------------------------------------------------------------------------------------------- */

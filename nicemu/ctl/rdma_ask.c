@@ -26,7 +26,6 @@
 enum {
 	PATIENCE = 128,      /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
-	DOUBT = 63,          /* transfers done alone at most before one is asked for again */
 	PART_MIN = 4096,
 };
 
@@ -64,22 +63,6 @@ static uint32_t part_of(uint32_t total)
 static uint32_t part_now(const struct nic_link *link, const struct work *w)
 {
 	return link->ask_head == link->ask_tail ? part_of(w->total) : NIC_RDMA_PART_MAX;
-}
-
-/*
- * Packets of a write, and short reads, would be waited for in vain again and again if the peer computes and looks now and then, or
- * copies for itself.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  So with
- * halves where the peer asks as well: in an exchange both are at their own, and asking in vain takes a fifth of the time.  A peer
- * that asks for nothing is asked for the next half all the same: with doubt, windows of reads one way were slower by a tenth.
- */
-static void was_late(struct nic_doubt *d)
-{
-	d->alone = d->depth = d->depth < DOUBT / 2 ? 2 * d->depth + 1 : DOUBT;
-}
-
-static void was_in_time(struct nic_doubt *d)
-{
-	d->depth -= (d->depth + 7) / 8;
 }
 
 /* Opens a claim, before the packet that names it. */
@@ -229,13 +212,13 @@ static bool at_work(const struct nic_link *link, const struct nic_ask *a)
 static bool is_late(struct nic_link *link, const struct nic_ask *a, uint64_t word)
 {
 	if (nic_likely(word & NIC_CLAIM_PARTS)) {
-		was_in_time(&link->half);
+		nic_doubt_in_time(&link->half);
 		return false;
 	}
 	if (!link->impatient || at_work(link, a))
 		return false;
 	if (link->mutual)
-		was_late(&link->half);
+		nic_doubt_late(&link->half);
 	return true;
 }
 
@@ -483,9 +466,9 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 			found_untouched(link, word, seen_before);
 	}
 	if (put)
-		was_late(&link->put);
+		nic_doubt_late(&link->put);
 	if (get)
-		was_late(&link->get);
+		nic_doubt_late(&link->get);
 }
 
 /* Of a write in packets. */
@@ -494,7 +477,7 @@ static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a
 	uint32_t placed = nic_claim_in_place(word);
 
 	if (nic_likely(placed * a->part >= a->limit)) {
-		was_in_time(&link->put);
+		nic_doubt_in_time(&link->put);
 		finish(nic, link, a, 0);
 		return 1;
 	}
@@ -520,7 +503,7 @@ static nic_noinline void deliver_short(struct nic *nic, struct nic_link *link, s
 		nic_host_write(nic, (uintptr_t)to[i].iov_base, data, to[i].iov_len);
 		data += to[i].iov_len;
 	}
-	was_in_time(&link->get);
+	nic_doubt_in_time(&link->get);
 	finish(nic, link, a, n ? 0 : NIC_ST_PROTECTION);
 }
 

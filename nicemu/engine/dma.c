@@ -35,7 +35,9 @@ enum {
 	PUT_ROW = 8192,
 	PUT_ROW_FAST = 4096,
 	GET_FAIR = 32 << 10, /* of a read, where system calls are slow but copies are not */
-	SEND_SLOW = 256 << 10, /* of a message, where system calls are slow, or there is no cross-memory attach: it had better be sent */
+	/* of a message, without cross-memory attach, and where system calls are slow: it had better be sent */
+	SEND_NO_CMA = 256 << 10,
+	SEND_SLOW = 4 << 20,
 };
 
 /*
@@ -194,7 +196,7 @@ void nic_dma_probe(struct nic *nic, struct nic_link *link)
 	link->heap = link->slot->heap ? nic_card_window(nic->card) : NULL;
 	link->plain = &nic->counter[NIC_C_bytes_plain];
 	link->get_max = GET_BRIEF;
-	link->send_max = link->cma || strcmp(nic_param_str("rdma"), "auto") != 0 ? 0 : SEND_SLOW;
+	link->send_max = link->cma || strcmp(nic_param_str("rdma"), "auto") != 0 ? 0 : SEND_NO_CMA;
 	if (link->cma)
 		tune(nic, link);
 }

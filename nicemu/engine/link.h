@@ -123,6 +123,7 @@ struct nic_link {
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */
 	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
+	struct nic_doubt send;            /* of this side's own being there for a long message that it sends */
 	uint32_t send_max;                /* bytes: up to this a message is better sent than read (nic_rather_sent); 0: none */
 	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
 	struct nic_pace pace[NIC_RACES];  /* reads one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */

@@ -439,6 +439,52 @@ static void messages_rather_sent(void)
 	pair_close(&p);
 }
 
+/* A sender that computes while its peer waits has some of its next long messages read, the more often the more. */
+static void senders_that_are_away(void)
+{
+	enum { LONG = 300 << 10 };
+	uint64_t at;
+	uint32_t read = 0;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	ab()->send_max = LONG;
+	for (int round = 0; round < 3; round++) {
+		while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+			read++;
+		CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 1000)); /* whatever is said of long ones */
+		CHECK_EQ(read, round == 0 ? 0 : round == 1 ? 1 : 4); /* 1, 3, ... */
+		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic)); /* the first part, with the envelope: it has looked at nothing yet */
+		CHECK(p.a.nic->promise.to);
+		usleep(5000);
+		p.a.nic->looks++;
+		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
+		CHECK(!p.a.nic->promise.to);
+		CHECK_EQ(counter(p.a.nic, "sent_away"), round + 1);
+	}
+	CHECK_EQ(ab()->send.depth, 7);
+	/* One that looks all the time does not mind how long it takes; nor one that is soon back. */
+	for (int round = 0; round < 8; round++) {
+		while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+			read++;
+		if (round % 2)
+			usleep(5000);
+		p.a.nic->looks += round % 2 ? 1000000 : 1;
+		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
+	}
+	CHECK(ab()->send.depth < 7);
+	CHECK_EQ(counter(p.a.nic, "sent_away") + ab()->send.depth, 3);
+	/* The peer that it was said of is gone. */
+	while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+		;
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	p.a.nic->looks++;
+	nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
+	CHECK(!p.a.nic->promise.to);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(streams_of_every_size);
@@ -459,5 +505,6 @@ int main(void)
 	CASE(ways_in_order);
 	CASE(queue_fence);
 	CASE(messages_rather_sent);
+	CASE(senders_that_are_away);
 	return check_done();
 }
