@@ -318,8 +318,9 @@ int nic_disconnect(struct nic *nic, uint32_t vi);
 int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
 /*
  * Had a message of so many bytes, from that address to the peer of a connected VI, better be sent in pool buffers than read by the peer (RDMA)?
- * Sent, it is copied twice, by both processes at once, and takes no system call; but it needs both of them.  No: it is very long, or it
- * is long and this process did not look at its NIC while others like it were under way, or system calls copy fast, or the address is in the card, or processes take turns on the cores, or there is no peer.
+ * Sent, it is copied twice, by both processes at once, and takes no system call; but it needs both of them.  No: it is very long, or
+ * system calls copy fast, or the address is in the card, or processes take turns on the cores, or there is no peer; or it is long, and this
+ * process hardly looked for packets (nic_take_of) while others like it were under way.
  */
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len);
 

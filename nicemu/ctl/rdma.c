@@ -329,8 +329,8 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 
 /*
  * A long message needs its sender until all of it has gone, and one that computes meanwhile lets the peer wait, which could have read it alone.
- * So it is seen how often the sender has looked until the next part of it, or of whatever is long, leaves: less than every ten microseconds of
- * more than a hundred is away.
+ * So it is seen how often the sender has looked until the next part of it, or of whatever is long, leaves: less than every fifty microseconds of
+ * more than a hundred is away.  One that copies parts into memory without pages looks every fifteen.
  */
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 {
@@ -349,7 +349,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 
 nic_noinline void nic_promise_kept(struct nic *nic)
 {
-	enum { AWAY = 100000, LOOK = 10000 }; /* ns */
+	enum { AWAY = 100000, LOOK = 50000 }; /* ns */
 	struct nic_link *link = nic->link[(nic->promise.to - 1) & (NIC_MAX_SLOTS - 1)];
 	uint64_t took = nic_clock_since(nic->promise.at, nic_clock());
 
