@@ -55,7 +55,8 @@ static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 
 /*
  * A buffer.  For a message that may go in cells not if many have not come back: who sends by value need not look at its NIC afterwards, and
- * one that never does would draw on the pool without end (longer ones do, as those of descriptors: there C-MPI's credits are the bound).  To find the pool empty, or somebody at it, takes longer than a message: then some go unasked.
+ * one that never does would draw on the pool without end (longer ones do, as those of descriptors: there C-MPI's credits are the bound).  To find
+ * the pool empty, or somebody at it, takes longer than a message: then some go unasked.
  */
 static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, uint32_t *index)
 {
