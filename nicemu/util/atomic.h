@@ -49,7 +49,8 @@ static inline void nic_prefetch_write(const void *p)
 
 /*
  * The same of all lines of `len` bytes: four at a time, since one by one the counting takes longer than the asking; but of more than a core can have
- * under way one by one, or those that go on behind wait for all of them (docs/performance.md).
+ * under way one by one, or those that go on behind wait for all of them (docs/performance.md).  Broadcasts and short reads ask one by one, too: at
+ * once they were slower by some percent.
  */
 #define NIC_EACH_LINE(prefetch, p, len)                                                                                \
 	do {                                                                                                           \
