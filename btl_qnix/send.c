@@ -37,11 +37,11 @@ static __attribute__((noinline)) int send_packed(struct mca_btl_base_endpoint_t 
  * message in its own list, and once a message there was in vain, ob1's progress function stays with Open MPI for good.  A
  * control message, which ob1 of 5.0 sends this way, it would not even try again before something else calls back.
  */
-static __attribute__((noinline)) int refused(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *endpoint, uint8_t order, size_t size,
-                                             uint32_t flags, mca_btl_base_descriptor_t **descriptor, int err)
+static __attribute__((noinline)) int refused(struct mca_btl_base_endpoint_t *endpoint, size_t size, const uint32_t *flags,
+                                             mca_btl_base_descriptor_t **const *descriptor, int err)
 {
-	if (descriptor)
-		*descriptor = btl_qnix_alloc(btl, endpoint, order, size, flags);
+	if (*descriptor)
+		**descriptor = btl_qnix_alloc(NULL, endpoint, MCA_BTL_NO_ORDER, size, *flags);
 	return btl_qnix_failed(endpoint, err);
 }
 
@@ -49,9 +49,11 @@ int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
                    void *header, size_t header_size, size_t payload_size, uint8_t order, uint32_t flags,
                    mca_btl_base_tag_t tag, mca_btl_base_descriptor_t **descriptor)
 {
+	size_t size = header_size + payload_size;
 	void *data = NULL;
 	int err;
 
+	(void)btl, (void)order; /* nothing overtakes */
 	if (OPAL_UNLIKELY(!endpoint->am)) {
 		err = btl_qnix_loop_sendi(endpoint, convertor, header, header_size, payload_size, tag);
 	} else if (payload_size && OPAL_UNLIKELY(opal_convertor_need_buffers(convertor))) {
@@ -63,7 +65,7 @@ int btl_qnix_sendi(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 	}
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OPAL_SUCCESS;
-	return refused(btl, endpoint, order, header_size + payload_size, flags, descriptor, err);
+	return refused(endpoint, size, &flags, &descriptor, err); /* by address: they stay where the caller put them */
 }
 
 static bool find_place(struct btl_qnix_frag *frag, struct mca_btl_base_endpoint_t *endpoint, size_t size)
