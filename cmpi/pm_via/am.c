@@ -87,23 +87,24 @@ static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag
 	via_flow_send(proc, v, VIA_PKT_AM | tag << 8);
 }
 
-/* A message that the NIC took with its command. */
-static inline void count_sent(struct cmpi *c, uint32_t len)
+/* A message for the NIC's command: the tag is in the head, wherever it goes then. */
+static inline VIPX_SHORT pieces(unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
-	VIA_COUNT(c, am);
-	if (len <= CMPI_AM_SHORT)
-		VIA_COUNT(c, am_short);
+	return (VIPX_SHORT){.Head = VIA_PKT_AM | tag << 8, .A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
+}
+
+static inline bool send_short(struct cmpi_proc *proc, VIPX_SHORT *message)
+{
+	if (via_unlikely(!via_flow_short(proc, (uint32_t)message->Head, message)))
+		return false;
+	VIA_COUNT(proc->cmpi, am);
+	return true;
 }
 
 /* The short way: header and payload go with the NIC's command, which copies them. */
-static inline bool send_now(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+static inline bool send_now(struct cmpi_proc *proc, VIPX_SHORT *message)
 {
-	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
-
-	if (via_unlikely(ready(proc) != CMPI_OK || !via_flow_short(proc, VIA_PKT_AM | tag << 8, &message)))
-		return false;
-	count_sent(proc->cmpi, message.ALength + message.BLength);
-	return true;
+	return via_likely(ready(proc) == CMPI_OK) && send_short(proc, message);
 }
 
 int cmpi_am_begin(struct cmpi_proc *proc, size_t len, struct cmpi_am *am)
@@ -136,6 +137,7 @@ int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len)
 {
 	struct cmpi_proc *proc = am->proc;
 	struct via_vbuf *v = am->vbuf;
+	VIPX_SHORT message = pieces(tag, payload(v), len, NULL, 0);
 	int err = CMPI_OK;
 
 	if (via_unlikely(len > am->len || tag >= CMPI_TAGS))
@@ -144,7 +146,7 @@ int cmpi_am_commit(struct cmpi_am *am, unsigned tag, size_t len)
 	if (via_unlikely(proc->state > VIA_CONN_CONNECTED)) {
 		via_packet_drop(proc->cmpi, v);
 		err = CMPI_TRANSPORT;
-	} else if (len <= CMPI_AM_SHORT && send_now(proc, tag, payload(v), len, NULL, 0)) {
+	} else if (len <= CMPI_AM_SHORT && send_now(proc, &message)) {
 		via_packet_drop(proc->cmpi, v);
 	} else if (len > CMPI_AM_SHORT && via_flow_given(proc, VIA_PKT_AM | tag << 8, via_vbuf_packet(v), len + HEADER)) {
 		VIA_COUNT(proc->cmpi, am);
@@ -167,70 +169,45 @@ void cmpi_am_abort(struct cmpi_am *am)
 	via_unlock(am->proc->cmpi);
 }
 
-static inline void write_pieces(uint8_t *to, const void *hdr, size_t hlen, const void *data, size_t len)
-{
-	via_copy(to, hdr, hlen);
-	via_copy(to + hlen, data, len);
-}
-
 /* Data that the caller has in two pieces, by way of a vbuf. */
-static __attribute__((noinline)) int send_posted(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
+static __attribute__((noinline)) int send_posted(struct cmpi_proc *proc, const VIPX_SHORT *message)
 {
 	int err = CMPI_OK;
-	struct via_vbuf *v = take(proc, hlen + len, &err);
+	struct via_vbuf *v = take(proc, message->ALength + message->BLength, &err);
 
 	if (via_unlikely(!v))
 		return err;
-	write_pieces(payload(v), hdr, hlen, data, len);
-	send(proc, v, tag);
+	via_copy(payload(v), message->A, message->ALength);
+	via_copy(payload(v) + message->ALength, message->B, message->BLength);
+	send(proc, v, (uint8_t)(message->Head >> 8));
 	return CMPI_OK;
 }
 
 /* tried: the short way was not open. */
-static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len,
-                                              bool tried)
+static __attribute__((noinline)) int send_any(struct cmpi_proc *proc, VIPX_SHORT *message, bool tried)
 {
 	int err = CMPI_OK;
 
-	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
-		return CMPI_PARAMETER;
 	via_lock(proc->cmpi);
-	if (via_likely(tried || !send_now(proc, tag, hdr, hlen, data, len)))
-		err = send_posted(proc, tag, hdr, hlen, data, len);
+	if (via_likely(tried || !send_now(proc, message)))
+		err = send_posted(proc, message);
 	via_unlock(proc->cmpi);
 	return err;
 }
 
 /* One thread, connected: nothing has to be kept for another way. */
-static inline bool quick(const struct cmpi_proc *proc, unsigned tag)
+static inline bool quick(const struct cmpi_proc *proc)
 {
-	return tag < CMPI_TAGS && !proc->cmpi->engine.threads && proc->state == VIA_CONN_CONNECTED;
-}
-
-/* brief: known when this is compiled. */
-static inline int send_quick(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len, bool brief)
-{
-	VIPX_SHORT message = {.A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
-
-	if (via_unlikely(!via_flow_short(proc, VIA_PKT_AM | tag << 8, &message)))
-		return send_any(proc, tag, message.A, message.ALength, message.B, message.BLength, true);
-	VIA_COUNT(proc->cmpi, am);
-	if (brief)
-		VIA_COUNT(proc->cmpi, am_short);
-	return CMPI_OK;
-}
-
-/* Longer than a short message, and the same otherwise; or not the quick way at all. */
-static __attribute__((noinline)) int send_other(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
-{
-	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || !quick(proc, tag)))
-		return send_any(proc, tag, hdr, hlen, data, len, false);
-	return send_quick(proc, tag, hdr, hlen, data, len, false);
+	return !proc->cmpi->engine.threads && proc->state == VIA_CONN_CONNECTED;
 }
 
 int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
-	if (via_unlikely(hlen > CMPI_AM_SHORT || len > CMPI_AM_SHORT - hlen || !quick(proc, tag)))
-		return send_other(proc, tag, hdr, hlen, data, len);
-	return send_quick(proc, tag, hdr, hlen, data, len, true);
+	VIPX_SHORT message = pieces(tag, hdr, hlen, data, len);
+
+	if (via_unlikely(hlen > CMPI_AM_MAX || len > CMPI_AM_MAX - hlen || tag >= CMPI_TAGS))
+		return CMPI_PARAMETER;
+	if (via_unlikely(!quick(proc)))
+		return send_any(proc, &message, false);
+	return via_likely(send_short(proc, &message)) ? CMPI_OK : send_any(proc, &message, true);
 }

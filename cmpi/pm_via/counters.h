@@ -10,7 +10,6 @@
 
 #define VIA_COUNTER_LIST(C) \
 	C(am, "cmpi_am", "Active messages sent") \
-	C(am_short, "cmpi_am_short", "of them, short enough to travel inside a NIC command") \
 	C(am_received, "cmpi_am_received", "Active messages received") \
 	C(eager, "cmpi_eager", "Matched messages sent eagerly") \
 	C(sends_queued, "cmpi_sends_queued", "Matched messages that waited in the send queue of their process: no credit, no connection, or others before them") \

@@ -91,7 +91,7 @@ static inline void via_flow_send(struct cmpi_proc *proc, struct via_vbuf *v, uin
 
 /*
  * The shortest way: the whole packet goes with the NIC's command, which copies it, 8 bytes of header, filled in here, then the two pieces of the
- * message.  False when it is not open (something is queued, no room); then nothing has happened.
+ * message.  False when it is not open (something is queued, no room); then nothing has happened but that the head may be filled in.
  */
 static inline bool via_send_short(struct cmpi_proc *proc, uint32_t type_tag, uint32_t id, VIPX_SHORT *message)
 {
