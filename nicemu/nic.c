@@ -66,6 +66,7 @@ static int assemble(struct nic *nic, const char *device)
 	if (err)
 		return err;
 	nic->map = nic_card_map(nic->card);
+	nic->pool = nic->map->buffer[0];
 	nic_wait_open(nic);
 	err = nic_driver_register(nic);
 	if (!err && nic->engine->elsewhere)
@@ -141,6 +142,7 @@ int nic_attach(struct nic_card *card, uint32_t slot, struct nic **out)
 		return err;
 	nic->card = card;
 	nic->map = nic_card_map(card);
+	nic->pool = nic->map->buffer[0];
 	nic->me = slot;
 	nic->slot = nic_own_slot(nic);
 	nic->counter = nic->slot->counter;

@@ -39,6 +39,7 @@ struct nic {
 	uint64_t *counter;
 	struct nic_slot *slot;
 	struct nic_card_map *map;
+	uint8_t *pool;                /* map->buffer */
 	const struct nic_arch *arch;
 	const struct nic_engine *engine;
 	uint32_t me;
@@ -164,7 +165,7 @@ void nic_ptag_put(struct nic *nic, uint32_t ptag);
 /* buf.c */
 static inline uint8_t *nic_buffer(const struct nic *nic, uint32_t index)
 {
-	return nic->map->buffer[index & (NIC_POOL_BUFFERS - 1)];
+	return nic->pool + (size_t)(index & (NIC_POOL_BUFFERS - 1)) * NIC_BUFFER_SIZE;
 }
 /* Has so much of it been written for a timed transfer, or read as part of a stream, here before?  The first time costs page faults, at both ends. */
 static inline bool nic_buffer_known(struct nic *nic, uint32_t index, uint32_t len)
@@ -182,15 +183,21 @@ static inline bool nic_buffer_any(struct nic *nic)
 {
 	return nic_likely(nic->slot->nbuffers != 0) || nic_buffer_fetch(nic);
 }
-static inline bool nic_buffer_take(struct nic *nic, uint32_t *index)
+/* There is one. */
+static inline uint32_t nic_buffer_pop(struct nic *nic)
 {
 	struct nic_slot *slot = nic->slot;
+	uint32_t left = slot->nbuffers - 1;
 
+	slot->nbuffers = left;
+	nic_store_order(); /* it is gone from here before it is anywhere else */
+	return slot->buffer[left];
+}
+static inline bool nic_buffer_take(struct nic *nic, uint32_t *index)
+{
 	if (nic_unlikely(!nic_buffer_any(nic)))
 		return false;
-	slot->nbuffers--;
-	nic_store_order(); /* it is gone from here before it is anywhere else */
-	*index = slot->buffer[slot->nbuffers];
+	*index = nic_buffer_pop(nic);
 	return true;
 }
 void nic_buffer_give(struct nic *nic, uint32_t index);
@@ -208,7 +215,7 @@ int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the se
 int nic_tx_pending(struct nic *nic);                         /* the same for each VI that waits */
 void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error); /* of a descriptor that its peer was asked to help with */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
-int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget); /* first: what peek returned */
+int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget, bool taker); /* first: what peek returned */
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq,
                      struct nic_taken *out); /* nic_take for that packet; 0: not this one */
 int nic_rx_drain(struct nic *nic, struct nic_link *link);

@@ -53,27 +53,36 @@ static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
 	return len > CELLS_MANY && (link->demotes || len > CELLS_MOST || !nic_link_would_answer(link));
 }
 
-/*
- * A buffer.  For a message that may go in cells not if many have not come back: who sends by value need not look at its NIC afterwards, and
- * one that never does would draw on the pool without end (longer ones do, as those of descriptors: there C-MPI's credits are the bound).  To find
- * the pool empty, or somebody at it, takes longer than a message: then some go unasked.
- */
-static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, uint32_t *index)
+/* None is in hand.  To find the pool empty, or somebody at it, takes longer than a message: then some that may go in cells go unasked. */
+static nic_noinline bool find_spare(struct nic *nic, struct nic_link *link, uint32_t len)
 {
-	if (nic_unlikely(len > NIC_INLINE_MAX))
-		return nic_buffer_take(nic, index);
-	if (nic_unlikely(link->balance <= -LENT_MAX)) {
-		nic_count(nic, buffers_away, 1);
-		return false;
-	}
-	if (nic_unlikely(link->unasked && !nic->slot->nbuffers)) {
+	bool brief = len <= NIC_INLINE_MAX;
+
+	if (brief && link->unasked) {
 		link->unasked--;
 		return false;
 	}
-	if (nic_likely(nic_buffer_take(nic, index)))
+	if (nic_buffer_fetch(nic))
 		return true;
-	link->unasked = UNASKED;
+	if (brief)
+		link->unasked = UNASKED;
 	return false;
+}
+
+/*
+ * A buffer.  For a message that may go in cells not if many have not come back: who sends by value need not look at its NIC afterwards, and
+ * one that never does would draw on the pool without end (longer ones do, as those of descriptors: there C-MPI's credits are the bound).
+ */
+static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, uint32_t *index)
+{
+	if (nic_unlikely(link->balance <= -LENT_MAX && len <= NIC_INLINE_MAX)) {
+		nic_count(nic, buffers_away, 1);
+		return false;
+	}
+	if (nic_unlikely(!nic->slot->nbuffers) && !find_spare(nic, link, len))
+		return false;
+	*index = nic_buffer_pop(nic);
+	return true;
 }
 
 static nic_noinline int rung(struct nic_link *link)
@@ -82,24 +91,29 @@ static nic_noinline int rung(struct nic_link *link)
 	return NIC_OK;
 }
 
-/* A message in a buffer, from `at` on in it, on a link with room for its packet. */
-static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t index, uint32_t at, uint32_t len)
+/* A message in a buffer, from `at` on in it, on a link with room for its packet.  copied: it was not there before. */
+static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t index, uint32_t at, uint32_t len, bool copied)
 {
-	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+	uint32_t pos = link->tx_pos;
+	struct nic_packet *p = &link->tx[pos & (NIC_RING_CELLS - 1)];
 
 	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
 	p->imm = 0;
 	nic_packet_buffer(p, index, at);
-	nic_link_store(link, p, 1);
+	nic_link_store(link, p, pos, 1);
 	link->balance--;
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
+	if (copied)
+		nic_count(nic, bytes_buffer, len);
+	else
+		nic_count(nic, bytes_given, len);
 	given(nic, link, nic_buffer(nic, index) + at, len);
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
 /* The same of one that is not in it yet. */
-static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg, uint32_t len,
+static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len,
                             uint32_t index)
 {
 	const struct nic_short m = *msg;
@@ -108,19 +122,18 @@ static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, struc
 	memcpy(to, &m.head, sizeof(m.head));
 	nic_copy(to + sizeof(m.head), m.a, m.alen);
 	nic_copy(to + sizeof(m.head) + m.alen, m.b, m.blen);
-	nic_count(nic, bytes_buffer, len);
-	return give(nic, ctx, link, index, 0, len);
+	return give(nic, ctx, link, index, 0, len, true);
 }
 
 /* A message of a command that had better not go in cells, or cannot; false: there is no buffer, or no leave for it. */
-static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct nic_short *msg,
+static nic_noinline bool send_in_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link,
                                         uint32_t len)
 {
 	uint32_t index;
 
 	if (!nic_tx_room(nic, ctx, link) || !spare(nic, link, len, &index))
 		return false;
-	give_copy(nic, ctx, link, msg, len, index);
+	give_copy(nic, ctx, msg, link, len, index);
 	return true;
 }
 
@@ -140,22 +153,12 @@ static nic_noinline struct nic_packet *await_room(struct nic_link *link, uint32_
 	return p;
 }
 
-/* Whatever the quick way below is not for. */
-static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
+/* In cells, as many as there are; no way is too narrow for it. */
+static nic_noinline int send_filled(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len)
 {
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint64_t total = (uint64_t)sizeof(msg->head) + msg->alen + msg->blen;
-	uint32_t len = (uint32_t)total, cells = nic_packet_cells(len);
-	struct nic_packet *p;
+	uint32_t cells = nic_packet_cells(len);
+	struct nic_packet *p = nic_tx_room_for(nic, ctx, link, cells);
 
-	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
-		return NIC_NOT_DONE;
-	if (len > NIC_INLINE_MAX)
-		return send_in_buffer(nic, ctx, link, msg, len) ? NIC_OK : NIC_NOT_DONE;
-	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || better_in_buffer(link, len)) && send_in_buffer(nic, ctx, link, msg, len))
-		return NIC_OK;
-	p = nic_tx_room_for(nic, ctx, link, cells);
 	if (nic_unlikely(!p && !(p = await_room(link, cells))))
 		return NIC_NOT_DONE;
 	memcpy(p->data, &msg->head, sizeof(msg->head));
@@ -174,24 +177,43 @@ static nic_noinline int send_short(struct nic *nic, uint32_t vi, const struct ni
 	return NIC_OK;
 }
 
-/* Several cells, on a link with room: the first has the head and `a` and begins with `b`. */
-static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
+/* Whatever the quick way below is not for. */
+static nic_noinline int send_short(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link)
 {
-	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	uint64_t total = (uint64_t)sizeof(msg->head) + msg->alen + msg->blen;
+	uint32_t len = (uint32_t)total, cells = nic_packet_cells(len);
+
+	if (nic_unlikely(total > ctx->short_max || !nic_vi_tx_empty(ctx))) /* 0: not connected */
+		return NIC_NOT_DONE;
+	if (len > NIC_INLINE_MAX)
+		return send_in_buffer(nic, ctx, msg, link, len) ? NIC_OK : NIC_NOT_DONE;
+	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || better_in_buffer(link, len)) && send_in_buffer(nic, ctx, msg, link, len))
+		return NIC_OK;
+	return send_filled(nic, ctx, msg, link, len);
+}
+
+/* Does it fit several cells the quick way?  The first has the head and `a` and begins with `b`; more cells are left than it takes. */
+static inline bool fits_cells(const struct nic_short *msg, const struct nic_link *link)
+{
+	return msg->alen <= NIC_PAYLOAD - sizeof(msg->head) && !scarce(link, NIC_PACKET_CELLS);
+}
+
+/* That way. */
+static nic_noinline int send_cells(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len)
+{
 	uint32_t cells = nic_packet_cells(len), room = NIC_PAYLOAD - (uint32_t)sizeof(msg->head) - msg->alen, left = msg->blen - room;
-	struct nic_packet *p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
+	uint32_t pos = link->tx_pos;
+	struct nic_packet *p = &link->tx[pos & (NIC_RING_CELLS - 1)];
 	const uint8_t *b = (const uint8_t *)msg->b + room;
 	bool answers;
 
-	if (nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, cells)))
-		return send_short(nic, vi, msg);
 	/* What the peer has read last comes all at once; while it polls it may have taken some back (nic_link_expect). */
 	for (uint32_t i = 1; i < cells; i++)
-		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
+		nic_prefetch_write(nic_link_more(link->tx, pos, i));
 	for (uint32_t i = 1;; i++) {
-		struct nic_more *more = nic_link_more(link->tx, link->tx_pos, i);
+		struct nic_more *more = nic_link_more(link->tx, pos, i);
 
-		more->pos = link->tx_pos + i;
+		more->pos = pos + i;
 		if (left <= NIC_PAYLOAD_MORE) {
 			nic_copy_short(more->data, b, left);
 			break;
@@ -206,7 +228,7 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 	memcpy(p->data, &msg->head, sizeof(msg->head));
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
 	nic_copy_short(p->data + NIC_PAYLOAD - room, msg->b, room);
-	nic_link_store(link, p, cells);
+	nic_link_store(link, p, pos, cells);
 	answers = nic_link_answers(link);
 	if (answers && link->demotes) {
 		nic_link_let_go(link, cells);
@@ -220,33 +242,36 @@ static nic_noinline int send_cells(struct nic *nic, uint32_t vi, const struct ni
 }
 
 /* So many bytes that they are better off in a buffer, on a link with room. */
-static nic_noinline int send_many(struct nic *nic, uint32_t vi, const struct nic_short *msg, struct nic_link *link, uint32_t len)
+static nic_noinline int send_many(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len)
 {
 	uint32_t index;
 
-	/* What may go in cells must be fit for send_cells, so that it is not asked for a buffer twice. */
-	if (len <= NIC_INLINE_MAX && nic_unlikely(msg->alen > NIC_PAYLOAD - sizeof(msg->head) || scarce(link, NIC_PACKET_CELLS)))
-		return send_short(nic, vi, msg);
 	if (nic_likely(spare(nic, link, len, &index)))
-		return give_copy(nic, nic_vi(nic, vi), link, msg, len, index);
-	return len > NIC_INLINE_MAX ? NIC_NOT_DONE : send_cells(nic, vi, msg, link, len);
+		return give_copy(nic, ctx, msg, link, len, index);
+	if (len > NIC_INLINE_MAX)
+		return NIC_NOT_DONE;
+	return fits_cells(msg, link) ? send_cells(nic, ctx, msg, link, len) : send_filled(nic, ctx, msg, link, len);
 }
 
 /* One cell, on a link with room: calls nothing but at its end, so that nothing has to be saved. */
 int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 {
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	uint32_t alen = msg->alen, blen = msg->blen;
 	uint64_t len = (uint64_t)sizeof(msg->head) + alen + blen;
+	struct nic_link *link;
 	struct nic_packet *p;
 
+	__asm__("" : "+r"(ctx)); /* or gcc keeps two addresses of it, and saves registers */
+	link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
-		return send_short(nic, vi, msg);
+		return send_short(nic, ctx, msg, link);
 	if (nic_unlikely(len > NIC_PAYLOAD)) {
 		if (better_in_buffer(link, (uint32_t)len))
-			return send_many(nic, vi, msg, link, (uint32_t)len);
-		return send_cells(nic, vi, msg, link, (uint32_t)len);
+			return send_many(nic, ctx, msg, link, (uint32_t)len);
+		if (nic_unlikely(!fits_cells(msg, link)))
+			return send_short(nic, ctx, msg, link);
+		return send_cells(nic, ctx, msg, link, (uint32_t)len);
 	}
 	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
 	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
@@ -254,7 +279,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	memcpy(p->data, &msg->head, sizeof(msg->head));
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, alen);
 	nic_copy_short(p->data + sizeof(msg->head) + alen, msg->b, blen);
-	nic_link_store(link, p, 1);
+	nic_link_store(link, p, link->tx_pos, 1);
 	nic_link_own(link, 1, nic_link_answers(link));
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
@@ -267,8 +292,7 @@ static nic_noinline int send_given(struct nic *nic, const struct nic_vi_ctx *ctx
 {
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || ctx->no_short || !nic_tx_room(nic, ctx, link)))
 		return NIC_NOT_DONE;
-	nic_count(nic, bytes_given, len);
-	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len);
+	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len, false);
 }
 
 int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
@@ -282,6 +306,5 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 		return NIC_NOT_DONE;
 	if (nic_unlikely(!ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_given(nic, ctx, link, off, len);
-	nic_count(nic, bytes_given, len);
-	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len);
+	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len, false);
 }

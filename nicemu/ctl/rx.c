@@ -612,7 +612,15 @@ static inline uint32_t cells_of(const struct nic_packet *p)
 	return nic_likely(p->op != NIC_OP_SEND || len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
 }
 
-int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget)
+/* With `taker`, who takes messages by value, up to the next one. */
+static inline struct nic_packet *next_of(struct nic_link *link, bool taker)
+{
+	struct nic_packet *p = nic_link_peek(link);
+
+	return p && !(taker && (p->op == NIC_OP_SEND || p->op == NIC_OP_SEND_BUF)) ? p : NULL;
+}
+
+int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int budget, bool taker)
 {
 	int n = 0;
 
@@ -626,7 +634,7 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int
 			whole(nic, link, p);
 		nic_link_consume(link, cells);
 		n++;
-	} while (n < budget && (p = nic_link_peek(link)));
+	} while (n < budget && (p = next_of(link, taker)));
 	nic_count(nic, packets_received, n);
 	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
 		nic_buffer_balance(nic, link);
@@ -638,5 +646,5 @@ int nic_rx_drain(struct nic *nic, struct nic_link *link)
 {
 	struct nic_packet *p = nic_link_peek(link);
 
-	return p ? nic_rx_run(nic, link, p, NIC_RING_CELLS) : 0;
+	return p ? nic_rx_run(nic, link, p, NIC_RING_CELLS, false) : 0;
 }

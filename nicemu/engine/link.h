@@ -178,11 +178,11 @@ static inline struct nic_more *nic_link_more(struct nic_packet *ring, uint32_t p
 	return (struct nic_more *)&ring[(pos + i) & (NIC_RING_CELLS - 1)];
 }
 
-/* The reserved packet of so many cells is the peer's now; which may sleep. */
-static inline void nic_link_store(struct nic_link *link, struct nic_packet *packet, uint32_t cells)
+/* The reserved packet of so many cells, at `pos` (tx_pos), is the peer's now; which may sleep. */
+static inline void nic_link_store(struct nic_link *link, struct nic_packet *packet, uint32_t pos, uint32_t cells)
 {
-	nic_store_release(&packet->seq, link->tx_pos + 1); /* L1: pairs with the acquire in nic_link_any */
-	link->tx_pos += cells;
+	nic_store_release(&packet->seq, pos + 1); /* L1: pairs with the acquire in nic_link_any */
+	link->tx_pos = pos + cells;
 	atomic_signal_fence(memory_order_seq_cst); /* B1: no instruction; pairs with the barrier in nic_wait_doze */
 }
 
@@ -195,7 +195,7 @@ static inline bool nic_link_asleep(const struct nic_link *link)
 /* Hands the reserved packet of so many cells to the peer. */
 static inline void nic_link_publish(struct nic_link *link, struct nic_packet *packet, uint32_t cells)
 {
-	nic_link_store(link, packet, cells);
+	nic_link_store(link, packet, link->tx_pos, cells);
 	if (nic_unlikely(nic_link_asleep(link)))
 		nic_bell_ring(link);
 }

@@ -11,7 +11,7 @@ static inline int serve(struct nic *nic, struct nic_link *link)
 	int moved = 0;
 
 	if (p)
-		moved += nic_rx_run(nic, link, p, NIC_POLL_LINK);
+		moved += nic_rx_run(nic, link, p, NIC_POLL_LINK, false);
 	if (nic_unlikely(nic_sys_waiting(link)))
 		moved += nic_sys_run(nic, link);
 	return moved;
@@ -119,7 +119,10 @@ static inline uint32_t take_from(struct nic *nic, struct nic_link *link, const s
 		len = nic_rx_take(nic, link, p, cq, out);
 		if (nic_likely(len))
 			return len;
-		nic_rx_run(nic, link, p, NIC_POLL_LINK);
+		nic_rx_run(nic, link, p, NIC_POLL_LINK, true);
+		p = nic_link_peek(link);
+		if (p && (len = nic_rx_take(nic, link, p, cq, out)))
+			return len;
 	}
 	if (nic_unlikely(nic_sys_waiting(link)))
 		nic_sys_run(nic, link);

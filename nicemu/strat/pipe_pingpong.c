@@ -17,7 +17,7 @@ static int rx(struct qnix *q)
 		struct nic_packet *p = nic_link_peek(link);
 
 		if (p)
-			return nic_rx_run(nic, link, p, 1);
+			return nic_rx_run(nic, link, p, 1, false);
 	}
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define nic_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
 #define nic_load_relaxed(p) atomic_load_explicit((p), memory_order_relaxed)
@@ -54,18 +55,17 @@ static inline void nic_prefetch_write(const void *p)
  */
 #define NIC_EACH_LINE(prefetch, p, len)                                                                                \
 	do {                                                                                                           \
-		const char *line_ = (const char *)(p);                                                                 \
-		size_t left_ = ((size_t)(len) + 63) / 64;                                                              \
+		uintptr_t line_ = (uintptr_t)(p), end_ = line_ + (len), four_ = end_ - 192;                            \
                                                                                                                        \
-		if (nic_likely(left_ <= 24))                                                                           \
-			for (; left_ >= 4; left_ -= 4, line_ += 256) {                                                 \
-				prefetch(line_);                                                                       \
-				prefetch(line_ + 64);                                                                  \
-				prefetch(line_ + 128);                                                                 \
-				prefetch(line_ + 192);                                                                 \
+		if (nic_likely(end_ - line_ <= 24 * 64))                                                               \
+			for (; line_ < four_; line_ += 256) {                                                          \
+				prefetch((void *)line_);                                                               \
+				prefetch((void *)(line_ + 64));                                                        \
+				prefetch((void *)(line_ + 128));                                                       \
+				prefetch((void *)(line_ + 192));                                                       \
 			}                                                                                              \
-		for (; left_; left_--, line_ += 64)                                                                    \
-			prefetch(line_);                                                                               \
+		for (; line_ < end_; line_ += 64)                                                                      \
+			prefetch((void *)line_);                                                                       \
 	} while (0)
 
 static inline void nic_prefetch_lines(const void *p, size_t len)

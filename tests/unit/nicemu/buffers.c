@@ -397,7 +397,7 @@ static void returned_ones_have_room(void)
 		for (uint32_t room = 0; room <= MOST; room++) {
 			struct nic_link *link;
 			struct nic_packet *packet;
-			uint32_t good = (n < 11 ? n : 11) - (n > 3), *behind, kept, at;
+			uint32_t bad = (n + room) % 11, good = (n < 11 ? n : 11) - (n > bad), *behind, kept, at;
 
 			pair_open(&p, NIC_RELIABLE_DELIVERY);
 			for (uint32_t i = 0; i < NIC_SLOT_BUFFERS - room; i++)
@@ -413,7 +413,7 @@ static void returned_ones_have_room(void)
 			packet->len_flags = 0;
 			packet->ret.n = n;
 			for (uint32_t i = 0; i < 11; i++)
-				packet->ret.buffer[i] = i == 3 ? NIC_POOL_BUFFERS : 20000 + i;
+				packet->ret.buffer[i] = i == bad ? NIC_POOL_BUFFERS : 20000 + i;
 			nic_link_publish(link, packet, 1);
 			nic_poll(p.a.nic);
 			at = p.a.nic->slot->nbuffers;
@@ -422,7 +422,7 @@ static void returned_ones_have_room(void)
 			CHECK_EQ(*behind, kept);
 			CHECK_EQ(p.a.nic->link[p.b.nic->me]->balance, (int)good);
 			for (uint32_t i = 0; i < good; i++)
-				CHECK_EQ(p.a.nic->slot->buffer[at - good + i], 20000 + i + (i >= 3));
+				CHECK_EQ(p.a.nic->slot->buffer[at - good + i], 20000 + i + (i >= bad));
 			pair_close(&p);
 		}
 }
