@@ -50,7 +50,10 @@ enum {
 	CMPI_KEY_LEN = 24,       /* bytes of a registration as it travels to a peer */
 };
 
-/* Runs on arrival.  data (8-byte aligned) is the handler's until it returns. */
+/*
+ * Runs on arrival.  data is the handler's until it returns.  It is 8-byte aligned, but for a long message that was sent in two pieces whose first is no
+ * multiple of 8 bytes: there the second piece begins with a line (64 bytes).
+ */
 typedef void cmpi_am_fn(void *arg, struct cmpi_proc *from, unsigned tag, void *data, size_t len);
 /* Runs when a peer is lost; text names it.  `peer` may be NULL (the whole device failed). */
 typedef void cmpi_error_fn(void *arg, struct cmpi_proc *peer, int err, const char *text);

@@ -214,7 +214,7 @@ int nic_post_recv(struct nic *nic, uint32_t vi, struct nic_desc *desc);
 /*
  * Send_Short: the message is in the command itself, at most NIC_INLINE_MAX bytes: `head`, then `a`, then `b`.  It is copied
  * before the call returns, so it needs no descriptor, no registration and no completion.  A longer one, of at most NIC_BUFFER_SIZE
- * bytes, is copied into a buffer of the pool that the NIC takes for it.  Not for NIC_RELIABLE_RECEPTION.
+ * bytes, is copied into a buffer of the pool that the NIC takes for it, `b` to the beginning of a line if there is room.  Not for NIC_RELIABLE_RECEPTION.
  * NIC_OK: it is on the link, behind everything posted before.  NIC_NOT_DONE: it cannot go now (not connected, work is
  * queued, the link is full, there is no buffer); nothing has happened, a descriptor will do.  Cheapest up to NIC_PAYLOAD bytes (mem/slot.h). Hot.
  */

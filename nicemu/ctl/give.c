@@ -15,6 +15,7 @@ enum {
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
+	LINE = 64,
 };
 
 /* What follows the head of a short message of several cells. */
@@ -108,21 +109,29 @@ static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 		nic_count(nic, bytes_buffer, len);
 	else
 		nic_count(nic, bytes_given, len);
-	given(nic, link, nic_buffer(nic, index) + at, len);
+	given(nic, link, nic_buffer(nic, index), at + len);
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
-/* The same of one that is not in it yet. */
+/*
+ * The same of one that is not in it yet.  The second piece, mostly the long one, begins with a line, here and where the receiver copies it from: the
+ * copy's stores and loads then are whole lines, not two halves each.
+ */
 static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len,
                             uint32_t index)
 {
 	const struct nic_short m = *msg;
-	uint8_t *to = nic_buffer(nic, index);
+	uint32_t at = -(uint32_t)(sizeof(m.head) + m.alen) % LINE;
+	uint8_t *to;
+
+	if (nic_unlikely(at > NIC_BUFFER_SIZE - len))
+		at = 0;
+	to = nic_buffer(nic, index) + at;
 
 	memcpy(to, &m.head, sizeof(m.head));
 	nic_copy(to + sizeof(m.head), m.a, m.alen);
 	nic_copy(to + sizeof(m.head) + m.alen, m.b, m.blen);
-	return give(nic, ctx, link, index, 0, len, true);
+	return give(nic, ctx, link, index, at, len, true);
 }
 
 /* A message of a command that had better not go in cells, or cannot; false: there is no buffer, or no leave for it. */

@@ -333,6 +333,8 @@ VIP_RETURN VipxSendShort(VIP_VI_HANDLE handle, const VIPX_SHORT *message)
 			return VIP_NOT_DONE;
 		fake_buffer_of(to)->owner = NULL;
 		fake_buffer_of(to)->out = true;
+		if (len <= VIPX_BUFFER_SIZE - 64) /* as the NIC does: the second piece begins with a line */
+			to += -(sizeof(message->Head) + message->ALength) % 64;
 	} else {
 		to = malloc(len);
 	}

@@ -361,8 +361,8 @@ int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
 /*
  * Send_Short: a message of at most VIPX_SHORT_MAX bytes inside the command: Head, then A, then B.  It is copied before the
  * call returns: no descriptor, no registration, no completion.  A longer one, of at most VIPX_BUFFER_SIZE bytes, is copied into a pool
- * buffer (below) that the NIC takes for it.  VIP_NOT_DONE: it cannot go now (not connected, sends are
- * outstanding, no room, no buffer; always at Reliable Reception) and nothing has happened: post a descriptor.
+ * buffer (below) that the NIC takes for it, B to a multiple of 64 bytes if there is room.  VIP_NOT_DONE: it cannot go now (not connected,
+ * sends are outstanding, no room, no buffer; always at Reliable Reception) and nothing has happened: post a descriptor.
  */
 #define VIPX_SHORT_MAX 1068
 typedef struct _VIPX_SHORT {

@@ -277,7 +277,7 @@ static struct nic_short pieces(const uint8_t *data, uint32_t len, uint32_t cut)
 	return m;
 }
 
-/* What does not fit the command is copied into a buffer, which the receiver gets. */
+/* What does not fit the command is copied into a buffer, which the receiver gets: the second piece to the beginning of a line, if there is room. */
 static void copied_when_long(void)
 {
 	static const uint32_t lengths[] = { NIC_INLINE_MAX - 1, NIC_INLINE_MAX, NIC_INLINE_MAX + 1, 4096, NIC_BUFFER_SIZE - 57, NIC_BUFFER_SIZE - 56,
@@ -292,12 +292,14 @@ static void copied_when_long(void)
 	for (size_t i = 0; i < 3 * sizeof(lengths) / sizeof(lengths[0]); i++) {
 		uint32_t len = lengths[i / 3], cut = i % 3 < 2 ? 20 * (i % 3) : len - 8;
 		struct nic_short m = pieces(data, len, cut);
+		uint32_t shift = (64 - (8 + m.alen) % 64) % 64, at = shift + len <= NIC_BUFFER_SIZE ? shift : 0;
 		uint64_t before = counter(p.a.nic, "bytes_buffer");
 
 		CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_OK);
 		CHECK_EQ(counter(p.a.nic, "bytes_buffer"), before + len);
 		CHECK_EQ(take(&p, &out), NIC_OK);
 		CHECK(out.buffer && out.length == len && is_pattern(out.data, len, 3));
+		CHECK_EQ(((uintptr_t)out.data - (uintptr_t)p.b.nic->map->buffer) % NIC_BUFFER_SIZE, at);
 		nic_buf_give(p.b.nic, out.buffer);
 	}
 	CHECK_EQ(counter(p.a.nic, "packets_sent"), counter(p.a.nic, "send_short"));
