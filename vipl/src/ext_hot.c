@@ -37,9 +37,9 @@ _Static_assert((int)NIC_OK == (int)VIP_SUCCESS && (int)NIC_NOT_DONE == (int)VIP_
 /* Without a lock it ends in the NIC.  That notices no errors here, so there are none to report. */
 VIP_RETURN VipxSendShort(VIP_VI_HANDLE ViHandle, const VIPX_SHORT *Message)
 {
-	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
 
-	if (__builtin_expect(!vi || !Message || !vipl_nic_of(&vi->object)->unlocked, 0))
+	if (__builtin_expect(!vi || !Message, 0))
 		return send_short(ViHandle, Message);
 	return (VIP_RETURN)nic_send_short(vi->hw, vi->number, (const struct nic_short *)Message);
 }
@@ -64,9 +64,9 @@ static __attribute__((noinline)) VIP_RETURN send_buffer(VIP_VI_HANDLE ViHandle, 
 /* As VipxSendShort. */
 VIP_RETURN VipxSendBuffer(VIP_VI_HANDLE ViHandle, VIP_PVOID Data, VIP_ULONG Length)
 {
-	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
 
-	if (__builtin_expect(!vi || !vipl_nic_of(&vi->object)->unlocked, 0))
+	if (__builtin_expect(!vi, 0))
 		return send_buffer(ViHandle, Data, Length);
 	return send_given(vi, Data, Length);
 }
@@ -95,9 +95,9 @@ static __attribute__((noinline)) VIP_RETURN rdma_now(VIP_VI_HANDLE ViHandle, con
 /* As VipxSendShort. */
 VIP_RETURN VipxRdmaNow(VIP_VI_HANDLE ViHandle, const VIPX_RDMA *Rdma)
 {
-	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
 
-	if (__builtin_expect(!vi || !is_rdma(Rdma) || !vipl_nic_of(&vi->object)->unlocked, 0))
+	if (__builtin_expect(!vi || !is_rdma(Rdma), 0))
 		return rdma_now(ViHandle, Rdma);
 	return (VIP_RETURN)nic_rdma_now(vi->hw, vi->number, (const struct nic_rdma *)Rdma);
 }
@@ -174,9 +174,9 @@ static __attribute__((noinline)) VIP_RETURN recv_take(VIP_VI_HANDLE ViHandle, VI
 /* As VipxSendShort. */
 VIP_RETURN VipxRecvTake(VIP_VI_HANDLE ViHandle, VIPX_ARRIVAL *Arrival)
 {
-	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
 
-	if (__builtin_expect(!vi || !Arrival || !vi->recv.cq || !vipl_nic_of(&vi->object)->unlocked, 0))
+	if (__builtin_expect(!vi || !Arrival || !vi->recv.cq, 0))
 		return recv_take(ViHandle, Arrival);
 	return take_of(vi, Arrival);
 }
@@ -205,9 +205,9 @@ static __attribute__((noinline)) VIP_ULONG recv_take_row(VIP_VI_HANDLE ViHandle,
 /* As VipxSendShort. */
 VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULONG Most)
 {
-	struct vipl_vi *vi = vipl_vi_lookup(ViHandle);
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
 
-	if (__builtin_expect(!vi || !Messages || !vi->recv.cq || !vipl_nic_of(&vi->object)->unlocked, 0))
+	if (__builtin_expect(!vi || !Messages || !vi->recv.cq, 0))
 		return recv_take_row(ViHandle, Messages, Most);
 	return take_row(vi, Messages, Most);
 }
@@ -227,9 +227,9 @@ static __attribute__((noinline)) VIP_PVOID take_buffer(VIP_NIC_HANDLE NicHandle)
 /* As VipxSendShort. */
 VIP_PVOID VipxTakeBuffer(VIP_NIC_HANDLE NicHandle)
 {
-	struct vipl_nic *nic = vipl_nic_lookup(NicHandle);
+	struct vipl_nic *nic = vipl_nic_unlocked(NicHandle);
 
-	if (__builtin_expect(!nic || !nic->unlocked, 0))
+	if (__builtin_expect(!nic, 0))
 		return take_buffer(NicHandle);
 	return nic_buf_take(nic->hw);
 }
@@ -248,9 +248,9 @@ static __attribute__((noinline)) void give_buffer(VIP_NIC_HANDLE NicHandle, VIP_
 /* As VipxSendShort. */
 void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
 {
-	struct vipl_nic *nic = vipl_nic_lookup(NicHandle);
+	struct vipl_nic *nic = vipl_nic_unlocked(NicHandle);
 
-	if (__builtin_expect(!nic || !Buffer || !nic->unlocked, 0))
+	if (__builtin_expect(!nic || !Buffer, 0))
 		give_buffer(NicHandle, Buffer);
 	else
 		nic_buf_give(nic->hw, Buffer);

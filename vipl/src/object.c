@@ -76,7 +76,10 @@ uintptr_t vipl_object_publish(enum vipl_type type, void *any)
 	uintptr_t index = (uintptr_t)((char *)any - t->base) / t->stride;
 	uintptr_t handle = (uintptr_t)object->generation << VIPL_GENERATION_SHIFT | index << VIPL_INDEX_SHIFT |
 	                   (uintptr_t)type << 1;
+	const struct vipl_nic *nic = type == VIPL_NIC ? any : vipl_nic_of(object);
 
+	/* Relaxed: who needs no lock comes after this by the program's own order. */
+	atomic_store_explicit(&object->unlocked, nic->unlocked ? handle : 0, memory_order_relaxed);
 	atomic_store_explicit(&object->handle, handle, memory_order_release); /* H1 */
 	return handle;
 }
@@ -85,8 +88,9 @@ void vipl_object_hide(void *any)
 {
 	struct vipl_object *object = any;
 
-	/* Relaxed: the NIC's lock orders it for everybody who may still use the object. */
+	/* Relaxed: the NIC's lock orders it for everybody who may still use the object; or the program's order does. */
 	atomic_store_explicit(&object->handle, 0, memory_order_relaxed);
+	atomic_store_explicit(&object->unlocked, 0, memory_order_relaxed);
 }
 
 void vipl_object_destroy(enum vipl_type type, void *any)

@@ -51,6 +51,7 @@ struct vipl_nic;
 /* Every object starts with this. */
 struct vipl_object {
 	_Atomic uintptr_t handle;       /* 0: free, or not ready */
+	_Atomic uintptr_t unlocked;     /* the same where no lock is needed, else 0 */
 	_Atomic(struct vipl_nic *) nic; /* NULL at a NIC */
 	uint32_t generation;            /* of the next or present handle; guarded by the table */
 	uint32_t next_free;             /* index + 1; guarded by the table */
@@ -152,6 +153,12 @@ VIPL_INLINE bool vipl_is(const struct vipl_object *object, uintptr_t handle)
 	return handle && atomic_load_explicit(&object->handle, memory_order_acquire) == handle;
 }
 
+/* And no lock is needed.  Relaxed: the program serialises its calls. */
+VIPL_INLINE bool vipl_is_unlocked(const struct vipl_object *object, uintptr_t handle)
+{
+	return handle && atomic_load_explicit(&object->unlocked, memory_order_relaxed) == handle;
+}
+
 VIPL_INLINE struct vipl_nic *vipl_nic_of(struct vipl_object *object)
 {
 	/* Relaxed: published before the handle, and every user checks the handle again under the lock. */
@@ -165,7 +172,7 @@ VIPL_INLINE uintptr_t vipl_handle_of(const struct vipl_object *object)
 }
 
 /* The empty asm keeps the address in a register: left alone, the compiler computes it anew for every access. */
-#define VIPL_LOOKUP(name, struct_name, table, max)                                        \
+#define VIPL_LOOKUP(name, is, struct_name, table, max)                                    \
 	VIPL_INLINE struct struct_name *name(void *handle)                                \
 	{                                                                                 \
 		uintptr_t u = (uintptr_t)handle;                                          \
@@ -173,12 +180,14 @@ VIPL_INLINE uintptr_t vipl_handle_of(const struct vipl_object *object)
 		__asm__("" : "+r"(found));                                                \
 		if (!found)                                                               \
 			__builtin_unreachable(); /* which the compiler cannot see any more */ \
-		return vipl_is(&found->object, u) ? found : NULL;                         \
+		return is(&found->object, u) ? found : NULL;                              \
 	}
-VIPL_LOOKUP(vipl_nic_lookup, vipl_nic, vipl_nics, VIPL_MAX_NIC)
-VIPL_LOOKUP(vipl_vi_lookup, vipl_vi, vipl_vis, VIPL_MAX_VI)
-VIPL_LOOKUP(vipl_cq_lookup, vipl_cq, vipl_cqs, VIPL_MAX_CQ)
-VIPL_LOOKUP(vipl_conn_lookup, vipl_conn, vipl_conns, VIPL_MAX_CONN)
+VIPL_LOOKUP(vipl_nic_lookup, vipl_is, vipl_nic, vipl_nics, VIPL_MAX_NIC)
+VIPL_LOOKUP(vipl_vi_lookup, vipl_is, vipl_vi, vipl_vis, VIPL_MAX_VI)
+VIPL_LOOKUP(vipl_cq_lookup, vipl_is, vipl_cq, vipl_cqs, VIPL_MAX_CQ)
+VIPL_LOOKUP(vipl_conn_lookup, vipl_is, vipl_conn, vipl_conns, VIPL_MAX_CONN)
+VIPL_LOOKUP(vipl_nic_unlocked, vipl_is_unlocked, vipl_nic, vipl_nics, VIPL_MAX_NIC)
+VIPL_LOOKUP(vipl_vi_unlocked, vipl_is_unlocked, vipl_vi, vipl_vis, VIPL_MAX_VI)
 
 /* ---- enter and leave (hot) ---- */
 
