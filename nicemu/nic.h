@@ -269,6 +269,13 @@ struct nic_brief {
 	uint64_t data[(NIC_BRIEF + 7) / 8];
 };
 uint32_t nic_take_row(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_brief *out, uint32_t most);
+/* A row of those that came in buffers, which are the consumer's from now on.  Its lines are asked for of the first one only.  Hot. */
+struct nic_message {
+	void *data; /* where it begins in its buffer */
+	uint32_t length, pad;
+};
+uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most);
+void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n); /* the buffers of messages */
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 

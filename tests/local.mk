@@ -71,6 +71,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
+	tests/unit/nicemu/short_rows \
 	tests/unit/nicemu/short_ways \
 	tests/unit/nicemu/sleep \
 	tests/unit/nicemu/transfer \
@@ -134,6 +135,7 @@ EXTRA_DIST += \
 	tests/unit/nicemu/members.h \
 	tests/unit/nicemu/pair.h \
 	tests/unit/nicemu/played.h \
+	tests/unit/nicemu/quick.h \
 	tests/unit/nicemu/shared.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \

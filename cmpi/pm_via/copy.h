@@ -47,4 +47,20 @@ static inline void via_copy(void *dst, const void *src, size_t n)
 		*to = *from;
 }
 
+/* Asks for the lines of what is about to be read, the first of many. */
+static inline void via_ask_for(const void *data, size_t n)
+{
+	enum { MOST = 2048, LINE = 64 };
+	const uint8_t *at = data, *end = at + (n < MOST ? n : MOST);
+
+	for (; end - at > 3 * LINE; at += 4 * LINE) {
+		__builtin_prefetch(at);
+		__builtin_prefetch(at + LINE);
+		__builtin_prefetch(at + 2 * LINE);
+		__builtin_prefetch(at + 3 * LINE);
+	}
+	for (; at < end; at += LINE)
+		__builtin_prefetch(at);
+}
+
 #endif

@@ -178,24 +178,40 @@ static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_he
 	return via_flow_credit(proc, header);
 }
 
+/* A packet of a row, an array of VIPX_BRIEF or, in buffers, of VIPX_MESSAGE. */
+static inline size_t via_row_stride(bool buffers)
+{
+	return buffers ? sizeof(VIPX_MESSAGE) : sizeof(VIPX_BRIEF);
+}
+
+static inline uint8_t *via_row_data(void *packet, bool buffers)
+{
+	return buffers ? ((VIPX_MESSAGE *)packet)->Data : (uint8_t *)((VIPX_BRIEF *)packet)->Data;
+}
+
+static inline uint32_t via_row_length(void *packet, bool buffers)
+{
+	return buffers ? ((VIPX_MESSAGE *)packet)->Length : ((VIPX_BRIEF *)packet)->Length;
+}
+
 /*
  * The same for packets by value that came in a row, as many as are of the first one's type and have nothing unusual in their headers, before any
- * of them is handled.  How many; the one behind is for via_flow_credited.
+ * of them is handled.  How many; the one behind is for via_flow_credited.  buffers: known when this is compiled.
  */
-static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, const VIPX_BRIEF *packet, uint32_t n)
+static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, uint8_t *packet, uint32_t n, bool buffers)
 {
 	const uint64_t same = 0xFFu | (uint64_t)0xFFFF << VIA_AT_ID | (uint64_t)0xFF << VIA_AT_NOOP_ACK; /* type, id, noop_ack */
-	uint64_t expected = *(const uint8_t *)packet->Data | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
+	uint64_t expected = *via_row_data(packet, buffers) | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
 	uint64_t word, last = 0;
 	uint32_t credit = proc->remote_credit, i;
 
 	if (via_unlikely(proc->state != VIA_CONN_CONNECTED || proc->special || proc->preposts < proc->replace_below || !credit || proc->send_head))
 		return 0;
 	n = n < proc->granted ? n : proc->granted;
-	for (i = 0; i < n; i++, expected += 1u << VIA_AT_ID) {
-		if (via_unlikely(packet[i].Length < sizeof(word)))
+	for (i = 0; i < n; i++, expected += 1u << VIA_AT_ID, packet += via_row_stride(buffers)) {
+		if (via_unlikely(via_row_length(packet, buffers) < sizeof(word)))
 			break;
-		memcpy(&word, packet[i].Data, sizeof(word));
+		memcpy(&word, via_row_data(packet, buffers), sizeof(word));
 		word = le64toh(word);
 		if (via_unlikely(((word ^ expected) & same) != 0))
 			break;

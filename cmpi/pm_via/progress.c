@@ -8,12 +8,14 @@
  * later packets of the peer are then handled inside, and the order in which handlers *begin* is still that of the sends.
  * With several threads, one at a time is in here; another's call returns 0 at once.
  */
+#include "cmpi/pm_via/copy.h"
 #include "cmpi/pm_via/flow.h"
 
 enum {
 	PASS_PACKETS = 64, /* packets of one pass, short ones */
 	PASS_PART = 1024,  /* bytes that count as one more */
-	ROW = 16,          /* packets that are taken together */
+	ROW = 16,          /* packets that are taken together, short ones; */
+	ROW_BUFFERS = 8,   /* those in buffers: with many more at their handlers the NIC has none in hand to give back to the peer */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
@@ -211,25 +213,40 @@ static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, 
 }
 
 /*
- * Short packets of one peer that have come behind each other are taken together.  A handler may make progress itself: then the rest of the row
- * comes first.
+ * Packets of one peer that have come behind each other are taken together, short ones or those in buffers.  A handler may make progress itself: then
+ * the rest of the row comes first.
  */
 struct via_row {
 	struct cmpi_proc *proc;
-	VIPX_BRIEF *next, *booked, *end; /* booked: up to here the headers are */
-	bool plain;
-	VIPX_BRIEF packet[ROW];
+	uint8_t *next, *booked, *end; /* booked: up to here the headers are */
+	bool plain, buffers;
+	union {
+		VIPX_BRIEF brief[ROW];
+		VIPX_MESSAGE message[ROW_BUFFERS];
+	} packet;
 };
 
 /* The headers of packets from the next one on, as many as are alike; none: it is an odd one. */
-static inline void book(struct cmpi *c, struct via_row *row)
+static inline void book(struct cmpi *c, struct via_row *row, bool buffers)
 {
-	uint8_t type = *(const uint8_t *)row->next->Data;
+	uint8_t type = *via_row_data(row->next, buffers);
+	uint32_t n = (uint32_t)((size_t)(row->end - row->next) / via_row_stride(buffers));
 
 	row->booked = row->next;
 	if (via_likely(is_message(type)))
-		row->booked += via_flow_credited_row(row->proc, row->next, (uint32_t)(row->end - row->next));
+		row->booked += via_flow_credited_row(row->proc, row->next, n, buffers) * via_row_stride(buffers);
 	row->plain = type == VIA_PKT_AM && !c->engine.threads;
+}
+
+/* The next packet, which leaves the row.  In buffers the one behind is asked for while the handler is still at this one. */
+static inline uint8_t *leave_row(struct via_row *row, bool buffers)
+{
+	uint8_t *packet = row->next;
+
+	row->next += via_row_stride(buffers);
+	if (buffers && row->next < row->end)
+		via_ask_for(via_row_data(row->next, true), via_row_length(row->next, true));
+	return packet;
 }
 
 /*
@@ -237,76 +254,95 @@ static inline void book(struct cmpi *c, struct via_row *row)
  * delivered; and nothing takes it down before the row is over, since a handler's own progress begins with the rest of it.  When all is closed no
  * connection is one whose packets are booked.
  */
-static inline void hand_over(struct cmpi *c, struct via_row *row)
+static inline void hand_over(struct cmpi *c, struct via_row *row, bool buffers)
 {
 	while (row->next < row->booked && via_likely(c->am != NULL)) {
-		VIPX_BRIEF *packet = row->next++;
-		uint8_t *data = (uint8_t *)packet->Data;
+		uint8_t *packet = leave_row(row, buffers), *data = via_row_data(packet, buffers);
 
 		VIA_COUNT(c, am_received);
 		c->am(c->arg, row->proc, data[offsetof(struct via_header, tag)], data + sizeof(struct via_header),
-		      packet->Length - sizeof(struct via_header));
+		      via_row_length(packet, buffers) - sizeof(struct via_header));
 	}
 }
 
 /* Any message that is booked. */
-static inline void booked(struct cmpi *c, struct cmpi_proc *proc, VIPX_BRIEF *packet)
+static inline void booked(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, uint32_t len)
 {
-	uint8_t *data = (uint8_t *)packet->Data;
 	struct via_header header;
 
 	memcpy(&header, data, sizeof(header));
-	if (via_unlikely(!message(c, proc, &header, data, packet->Length)))
-		broken(proc, header.type, packet->Length);
+	if (via_unlikely(!message(c, proc, &header, data, len)))
+		broken(proc, header.type, len);
 }
 
-static inline void finish_row(struct cmpi *c, struct via_row *row)
+static inline __attribute__((always_inline)) void finish_row_of(struct cmpi *c, struct via_row *row, bool buffers)
 {
 	struct cmpi_proc *proc = row->proc;
 
 	while (row->next < row->end) {
-		VIPX_BRIEF *packet;
+		uint8_t *packet;
 
 		if (row->next >= row->booked)
-			book(c, row);
+			book(c, row, buffers);
 		if (via_likely(row->plain))
-			hand_over(c, row);
+			hand_over(c, row, buffers);
 		if (row->next == row->end)
 			break;
-		packet = row->next++;
+		packet = leave_row(row, buffers);
 		if (packet < row->booked)
-			booked(c, proc, packet);
+			booked(c, proc, via_row_data(packet, buffers), via_row_length(packet, buffers));
 		else
-			value(c, proc, (uint8_t *)packet->Data, packet->Length);
+			value(c, proc, via_row_data(packet, buffers), via_row_length(packet, buffers));
 	}
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));
 }
 
+static __attribute__((noinline)) void finish_briefs(struct cmpi *c, struct via_row *row)
+{
+	finish_row_of(c, row, false);
+}
+
+static __attribute__((noinline)) void finish_buffers(struct cmpi *c, struct via_row *row)
+{
+	finish_row_of(c, row, true);
+}
+
 /* In a handler. */
 static __attribute__((noinline)) int rest_of_row(struct cmpi *c)
 {
-	int n = (int)(c->row->end - c->row->next);
+	const struct via_row *row = c->row;
+	int n = (int)((size_t)(row->end - row->next) / via_row_stride(row->buffers));
 
-	finish_row(c, c->row);
+	(row->buffers ? finish_buffers : finish_briefs)(c, c->row);
 	return n;
 }
 
-/* The short packets behind one of that peer, some of them at most; how many. */
-static inline uint32_t take_row(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
+/* The packets behind one of that peer, some of them at most; how many. */
+static inline uint32_t take_row_of(struct cmpi *c, struct cmpi_proc *proc, uint32_t most, bool buffers)
 {
 	struct via_row row, *outer = c->row;
-	uint32_t n = (uint32_t)VipxRecvTakeRow(proc->vi, row.packet, most < ROW ? most : ROW);
+	uint32_t bound = buffers ? ROW_BUFFERS : ROW, n;
 
+	most = most < bound ? most : bound;
+	n = (uint32_t)(buffers ? VipxRecvTakeBuffers(proc->vi, row.packet.message, most) : VipxRecvTakeRow(proc->vi, row.packet.brief, most));
 	if (!n)
 		return 0;
 	row.proc = proc;
-	row.next = row.booked = row.packet;
-	row.end = row.packet + n;
+	row.buffers = buffers;
+	row.next = row.booked = (uint8_t *)&row.packet;
+	row.end = row.next + n * via_row_stride(buffers);
 	c->row = &row;
-	finish_row(c, &row);
+	(buffers ? finish_buffers : finish_briefs)(c, &row);
 	c->row = outer;
+	if (buffers)
+		VipxGiveBuffers(c->nic, row.packet.message, n);
 	return n;
+}
+
+static inline uint32_t take_row(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
+{
+	return take_row_of(c, proc, most, false);
 }
 
 /* As many as there are: a row that is not full was the last. */
@@ -319,6 +355,12 @@ static __attribute__((noinline)) uint32_t take_rows(struct cmpi *c, struct cmpi_
 		n += row;
 	} while (row == ROW && n < most);
 	return n;
+}
+
+/* Behind one in a buffer, which took so much of the pass: no more than fit what is left of it, or one. */
+static __attribute__((noinline)) uint32_t take_buffers(struct cmpi *c, struct cmpi_proc *proc, uint32_t each, uint32_t left)
+{
+	return take_row_of(c, proc, 1 + (left - 1) / each, true);
 }
 
 /* The peer has sent a packet by value: is it another one than the last? */
@@ -370,7 +412,7 @@ static inline void spend(struct cmpi *c, uint32_t budget, uint32_t n, uint32_t p
 /* Takes packets off the completion queue; *empty: none is left. */
 static inline int packets(struct cmpi *c, bool *empty)
 {
-	uint32_t budget = c->budget, n, found = 0, row;
+	uint32_t budget = c->budget, n, found = 0, row, each;
 	VIPX_ARRIVAL arrival;
 
 	for (n = 0; n < budget; found++) {
@@ -386,9 +428,12 @@ static inline int packets(struct cmpi *c, bool *empty)
 			arrived(c, (struct via_vbuf *)arrival.Descriptor);
 		} else if (via_likely(result == VIP_SUCCESS)) {
 			nearest(c, arrival.User);
-			n += arrival_by_value(c, arrival.User, &arrival);
-			row = n < budget ? take_row(c, arrival.User, budget - n) : 0; /* no more: others may have sent, too */
-			n += row;
+			each = arrival_by_value(c, arrival.User, &arrival);
+			n += each;
+			if (n >= budget)
+				continue; /* no more: others may have sent, too */
+			row = arrival.Buffer ? take_buffers(c, arrival.User, each, budget - n) : take_row(c, arrival.User, budget - n);
+			n += arrival.Buffer ? row * each : row;
 			found += row;
 		} else {
 			n++;
@@ -429,17 +474,18 @@ static __attribute__((noinline)) int looks(struct cmpi *c, int n)
 /* The packet has come by the short way; others of the same peer may follow. */
 static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_proc *proc, VIPX_ARRIVAL *arrival)
 {
-	uint32_t budget = c->budget, n = 0, found = 0, row;
+	uint32_t budget = c->budget, n = 0, found = 0, row, each;
 
 	c->near_trust += c->near_trust < NEAR_LOOKS - 1;
 	do {
-		n += arrival_by_value(c, proc, arrival);
+		each = arrival_by_value(c, proc, arrival);
+		n += each;
 		found++;
-		if (n < budget && !arrival->Buffer) { /* behind a long one comes another, mostly */
-			row = take_rows(c, proc, PASS_PACKETS - n);
-			n += row;
-			found += row;
-		}
+		if (n >= budget)
+			break;
+		row = arrival->Buffer ? take_buffers(c, proc, each, budget - n) : take_rows(c, proc, PASS_PACKETS - n);
+		n += arrival->Buffer ? row * each : row;
+		found += row;
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);
 	spend(c, budget, n, found);
 	return (int)n;

@@ -293,6 +293,29 @@ void *nic_buf_take(struct nic *nic)
 	return nic_buffer_take(nic, &index) ? nic_buffer(nic, index) : NULL;
 }
 
+void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n)
+{
+	struct nic_slot *slot = nic->slot;
+	uint32_t *top, good = 0;
+
+	if (nic_unlikely(n > 64 || slot->nbuffers > NIC_SLOT_BUFFERS - n)) {
+		for (uint32_t i = 0; i < n; i++)
+			nic_buf_give(nic, row[i].data);
+		return;
+	}
+	top = &slot->buffer[slot->nbuffers];
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t off = (uintptr_t)row[i].data - (uintptr_t)nic->pool;
+
+		if (nic_likely(off < sizeof(nic->map->buffer)))
+			top[good++] = (uint32_t)(off / NIC_BUFFER_SIZE);
+		else
+			nic_count(nic, bad_packets, 1);
+	}
+	nic_store_order(); /* none counts before all are in their places */
+	slot->nbuffers += good;
+}
+
 /* Any address inside the buffer will do: a receive may name its middle. */
 void nic_buf_give(struct nic *nic, void *buf)
 {

@@ -223,6 +223,42 @@ static inline uint32_t brief(const struct nic_link *link, uint32_t pos, uint32_t
 	return 2;
 }
 
+/* Whole messages of the VI's peer in good buffers; what came first was good there, too. */
+uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	uint32_t word = nic_packet_in_buffer(ctx->from_peer), pos, n;
+
+	if (nic_unlikely(!link || ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
+		return 0;
+	pos = link->rx_pos;
+	for (n = 0; n < most; n++) {
+		const struct nic_packet *p = &link->rx[(pos + n) & (NIC_RING_CELLS - 1)];
+		uint32_t len;
+		uint8_t *data;
+
+		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
+			break;
+		len = p->len_flags;
+		if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= NIC_BUFFER_SIZE || !(data = buffer_of(nic, p, len))))
+			break;
+		out[n].data = data;
+		out[n].length = len;
+	}
+	if (!n)
+		return 0;
+	if (link->rx_ahead != pos)
+		ask_for(out[0].data, out[0].length);
+	nic_link_take(link, n);
+	link->balance += (int32_t)n;
+	nic_link_consume_row(link, n, n, 1);
+	nic_count(nic, packets_received, n);
+	nic_count(nic, recv_short, n);
+	give_surplus(nic, link);
+	return n;
+}
+
 uint32_t nic_take_row(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_brief *out, uint32_t most)
 {
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);

@@ -373,7 +373,7 @@ static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
 	if (vi->state != VIP_STATE_CONNECTED || !vi->peer || !can_arrive(vi) || !posted)
 		return false;
 	m = vi->peer->out.head;
-	if (m->goodbye || (!m->pool && m->len > VIPX_SHORT_MAX) || (m->pool && m->len <= 48))
+	if (m->goodbye || (!m->pool && m->len > VIPX_SHORT_MAX))
 		return false;
 	if (posted < fake_net.closest)
 		fake_net.closest = posted;
@@ -434,6 +434,23 @@ VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE handle, VIPX_BRIEF *messages, VIP_ULONG 
 			break;
 		messages[n].Length = arrival.Length;
 		memcpy(messages[n].Data, arrival.Message, arrival.Length);
+	}
+	return n;
+}
+
+VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE handle, VIPX_MESSAGE *messages, VIP_ULONG most)
+{
+	struct vi *vi = handle;
+	VIP_ULONG n;
+
+	for (n = 0; n < most && vi && vi->used && vi->cq->head == vi->cq->tail && fake_random(100) < fake_net.config.brief; n++) {
+		VIPX_ARRIVAL arrival;
+		struct message *m = vi->peer && can_arrive(vi) ? vi->peer->out.head : NULL;
+
+		if (!m || !m->pool || !take_value(vi, &arrival))
+			break;
+		messages[n].Data = arrival.Message;
+		messages[n].Length = arrival.Length;
 	}
 	return n;
 }

@@ -478,6 +478,12 @@ void VipxGiveBuffer(VIP_NIC_HANDLE handle, VIP_PVOID at)
 		buffer->owner = NULL;
 }
 
+void VipxGiveBuffers(VIP_NIC_HANDLE handle, const VIPX_MESSAGE *messages, VIP_ULONG count)
+{
+	for (VIP_ULONG i = 0; i < count; i++)
+		VipxGiveBuffer(handle, messages[i].Data);
+}
+
 /* ---- memory in the card: any will do ------------------------------------------------------------------------------------------------- */
 
 VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE handle, VIP_UINT64 length, VIP_PVOID *memory)

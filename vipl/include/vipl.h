@@ -421,6 +421,12 @@ typedef struct _VIPX_BRIEF {
 	VIP_UINT64 Data[(VIPX_BRIEF_MAX + 7) / 8];
 } VIPX_BRIEF;
 VIP_ULONG VipxRecvTakeRow(IN VIP_VI_HANDLE ViHandle, OUT VIPX_BRIEF *Messages, IN VIP_ULONG Most);
+/* The same of those that came in pool buffers (below), of any length: the buffers are the caller's. */
+typedef struct _VIPX_MESSAGE {
+	VIP_PVOID Data; /* where it begins in its buffer */
+	VIP_UINT32 Length, Reserved;
+} VIPX_MESSAGE;
+VIP_ULONG VipxRecvTakeBuffers(IN VIP_VI_HANDLE ViHandle, OUT VIPX_MESSAGE *Messages, IN VIP_ULONG Most);
 
 /*
  * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands
@@ -434,7 +440,8 @@ VIP_ULONG VipxRecvTakeRow(IN VIP_VI_HANDLE ViHandle, OUT VIPX_BRIEF *Messages, I
 #define VIP_CONTROL_POOL 0x0010
 #define VIP_STATUS_POOL 0x00100000
 VIP_PVOID VipxTakeBuffer(IN VIP_NIC_HANDLE NicHandle); /* NULL: none free now */
-void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer);
+void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer); /* any address inside it */
+void VipxGiveBuffers(IN VIP_NIC_HANDLE NicHandle, IN const VIPX_MESSAGE *Messages, IN VIP_ULONG Count); /* those of so many messages */
 
 /*
  * Waiting beside other work.  A program that polls asks, after a look that found nothing, what to do until the next one: Plan

@@ -212,6 +212,36 @@ VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULON
 	return take_row(vi, Messages, Most);
 }
 
+_Static_assert(sizeof(VIPX_MESSAGE) == sizeof(struct nic_message) && offsetof(VIPX_MESSAGE, Length) == offsetof(struct nic_message, length), "the same");
+
+static inline VIP_ULONG take_buffers(struct vipl_vi *vi, VIPX_MESSAGE *messages, VIP_ULONG most)
+{
+	return nic_take_buffers(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_message *)(void *)messages,
+	                        most < UINT32_MAX ? (uint32_t)most : UINT32_MAX);
+}
+
+static __attribute__((noinline)) VIP_ULONG recv_take_buffers(VIP_VI_HANDLE ViHandle, VIPX_MESSAGE *Messages, VIP_ULONG Most)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_ULONG n;
+
+	if (__builtin_expect(!vi, 0))
+		return 0;
+	n = Messages && vi->recv.cq ? take_buffers(vi, Messages, Most) : 0;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return n;
+}
+
+/* As VipxSendShort. */
+VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE ViHandle, VIPX_MESSAGE *Messages, VIP_ULONG Most)
+{
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
+
+	if (__builtin_expect(!vi || !Messages || !vi->recv.cq, 0))
+		return recv_take_buffers(ViHandle, Messages, Most);
+	return take_buffers(vi, Messages, Most);
+}
+
 static __attribute__((noinline)) VIP_PVOID take_buffer(VIP_NIC_HANDLE NicHandle)
 {
 	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
@@ -254,6 +284,33 @@ void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
 		give_buffer(NicHandle, Buffer);
 	else
 		nic_buf_give(nic->hw, Buffer);
+}
+
+static inline void give_row(struct vipl_nic *nic, const VIPX_MESSAGE *messages, VIP_ULONG count)
+{
+	nic_buf_give_row(nic->hw, (const struct nic_message *)(const void *)messages, count < UINT32_MAX ? (uint32_t)count : UINT32_MAX);
+}
+
+static __attribute__((noinline)) void give_buffers(VIP_NIC_HANDLE NicHandle, const VIPX_MESSAGE *Messages, VIP_ULONG Count)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+
+	if (__builtin_expect(!nic, 0))
+		return;
+	if (Messages)
+		give_row(nic, Messages, Count);
+	vipl_leave(nic);
+}
+
+/* As VipxSendShort. */
+void VipxGiveBuffers(VIP_NIC_HANDLE NicHandle, const VIPX_MESSAGE *Messages, VIP_ULONG Count)
+{
+	struct vipl_nic *nic = vipl_nic_unlocked(NicHandle);
+
+	if (__builtin_expect(!nic || !Messages, 0))
+		give_buffers(NicHandle, Messages, Count);
+	else
+		give_row(nic, Messages, Count);
 }
 
 VIP_ULONG VipxConnectEpoch(VIP_NIC_HANDLE NicHandle)

@@ -3,46 +3,7 @@
  * The short ways at both ends of a link: a message by value or in a buffer that changes hands, without its receive (ctl/take.c), or
  * without a descriptor (ctl/give.c).  What was found good once is not looked at again: what is wrong must be seen all the same.
  */
-#include "nicemu/ctl/ctl.h"
-#include "tests/unit/nicemu/pair.h"
-
-enum { LEN = 3000 };
-
-static uint64_t room[NIC_INLINE_MAX / 8 + 1];
-
-static int take(struct pair *p, struct nic_taken *out)
-{
-	*out = (struct nic_taken){ .data = room };
-	return nic_take_of(p->b.nic, p->b.vi, &p->b.recv_cq, out);
-}
-
-/* A message of `len` bytes, more than a cell's, in a buffer that has been taken. */
-static int give(struct pair *p, uint32_t len, uint32_t seed)
-{
-	uint8_t *buf = nic_buf_take(p->a.nic);
-	int err;
-
-	if (!CHECK(buf))
-		return NIC_RESOURCE;
-	pattern(buf, len, seed);
-	err = nic_send_given(p->a.nic, p->a.vi, buf, len);
-	if (err)
-		nic_buf_give(p->a.nic, buf);
-	return err;
-}
-
-/* With one receive posted that takes buffers, and one message taken: the next one's is known to be good. */
-static void open_quick(struct pair *p)
-{
-	struct nic_taken out;
-
-	pair_open(p, NIC_RELIABLE_DELIVERY);
-	recv_desc(&p->b, fill(&p->b, 0, NIC_CTL_POOL, p->b.mem, 64));
-	CHECK_EQ(give(p, LEN, 1), NIC_OK);
-	CHECK_EQ(take(p, &out), NIC_OK);
-	nic_buf_give(p->b.nic, out.buffer);
-	CHECK_EQ(nic_vi(p->b.nic, p->b.vi)->rx_quick, NIC_BUFFER_SIZE);
-}
+#include "tests/unit/nicemu/quick.h"
 
 /* One of 500 bytes, which the receiver takes and has done with. */
 static void pass_one(struct pair *p)
@@ -113,23 +74,6 @@ static void taken_in_buffers(void)
 	CHECK_EQ(take(&p, &out), NIC_NOT_DONE);
 	CHECK_EQ(p.a.nic->map->pool.bump - p.a.nic->map->pool.nfree, p.a.nic->slot->nbuffers + p.b.nic->slot->nbuffers); /* none is lost */
 	pair_close(&p);
-}
-
-/* A packet that another process may have written; buffer: the index, from the start of which `where` counts. */
-static void forge(struct pair *p, uint8_t op, uint32_t len_flags, uint32_t buffer, uint64_t where)
-{
-	struct nic_link *link = p->a.nic->link[p->b.nic->me];
-	struct nic_packet *packet = nic_link_reserve(link, 0);
-
-	if (!CHECK(packet))
-		return;
-	packet->op = op;
-	packet->gen = nic_vi(p->b.nic, p->b.vi)->gen;
-	packet->vi = (uint16_t)p->b.vi;
-	packet->len_flags = len_flags;
-	packet->buf.buffer = buffer;
-	packet->buf.addr = where;
-	nic_link_publish(link, packet, 1);
 }
 
 static void wrong_is_not_taken(void)

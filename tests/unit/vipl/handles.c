@@ -48,6 +48,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	union address local = { .a = { 0, 0, { 0 } } }, remote = local;
 	char name[256] = "localhost";
 	VIP_ULONG length = sizeof name;
+	VIPX_MESSAGE message = { .Data = name };
 
 	BAD(VipCloseNic(nic));
 	BAD(VipQueryNic(nic, &attr));
@@ -76,6 +77,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	CHECK_EQ(VipxConnectEpoch(nic), 0);
 	CHECK(!VipxTakeBuffer(nic) && !VipxCounter(nic, "x", "x") && !VipxCounterAt(nic, 0, NULL, NULL));
 	VipxGiveBuffer(nic, name);
+	VipxGiveBuffers(nic, &message, 1);
 	BAD(VipxAllocMemory(nic, 100, &memory));
 	BAD(VipxFreeMemory(nic, name));
 	BAD(VipxLargePage(nic, name));
@@ -85,6 +87,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 {
 	VIPX_ARRIVAL arrival;
 	VIPX_BRIEF brief;
+	VIPX_MESSAGE message;
 	VIP_VI_ATTRIBUTES attr = { 0 };
 	VIP_VI_STATE state;
 	VIP_BOOLEAN s, r;
@@ -115,6 +118,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
 	CHECK_EQ(VipxRecvTakeRow(vi, &brief, 1), 0);
+	CHECK_EQ(VipxRecvTakeBuffers(vi, &message, 1), 0);
 	CHECK(!VipGetUserData(vi));
 }
 
