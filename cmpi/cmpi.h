@@ -51,8 +51,8 @@ enum {
 };
 
 /*
- * Runs on arrival.  data is the handler's until it returns.  It is 8-byte aligned, but for a long message that was sent in two pieces whose first is no
- * multiple of 8 bytes: there the second piece begins with a line (64 bytes).
+ * Runs on arrival.  data is the handler's until it returns.  It is 8-byte aligned, but for a message that was sent in two pieces whose first is no
+ * multiple of 8 bytes: there the second piece may begin with a line (64 bytes) instead.
  */
 typedef void cmpi_am_fn(void *arg, struct cmpi_proc *from, unsigned tag, void *data, size_t len);
 /* Runs when a peer is lost; text names it.  `peer` may be NULL (the whole device failed). */

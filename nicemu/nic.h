@@ -214,7 +214,7 @@ int nic_post_recv(struct nic *nic, uint32_t vi, struct nic_desc *desc);
 /*
  * Send_Short: the message is in the command itself, at most NIC_INLINE_MAX bytes: `head`, then `a`, then `b`.  It is copied
  * before the call returns, so it needs no descriptor, no registration and no completion.  A longer one, of at most NIC_BUFFER_SIZE
- * bytes, is copied into a buffer of the pool that the NIC takes for it, `b` to the beginning of a line if there is room.  Not for NIC_RELIABLE_RECEPTION.
+ * bytes, is copied into a buffer of the pool that the NIC takes for it, its last piece to the beginning of a line if there is room.  Not for NIC_RELIABLE_RECEPTION.
  * NIC_OK: it is on the link, behind everything posted before.  NIC_NOT_DONE: it cannot go now (not connected, work is
  * queued, the link is full, there is no buffer); nothing has happened, a descriptor will do.  Cheapest up to NIC_PAYLOAD bytes (mem/slot.h). Hot.
  */
@@ -269,12 +269,12 @@ struct nic_brief {
 	uint64_t data[(NIC_BRIEF + 7) / 8];
 };
 uint32_t nic_take_row(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_brief *out, uint32_t most);
-/* A row of those that came in buffers, which are the consumer's from now on.  Its lines are asked for of the first one only.  Hot. */
+/* A row of those that came in buffers, of `longest` bytes at most each, which are the consumer's from now on.  Lines are asked for of the first only.  Hot. */
 struct nic_message {
 	void *data; /* where it begins in its buffer */
 	uint32_t length, pad;
 };
-uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most);
+uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most, uint32_t longest);
 void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n); /* the buffers of messages */
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */

@@ -90,12 +90,12 @@ static inline void send(struct cmpi_proc *proc, struct via_vbuf *v, unsigned tag
 /* A message for the NIC's command: the tag is in the head, wherever it goes then. */
 static inline VIPX_SHORT pieces(unsigned tag, const void *hdr, size_t hlen, const void *data, size_t len)
 {
-	return (VIPX_SHORT){.Head = VIA_PKT_AM | tag << 8, .A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
+	return (VIPX_SHORT){.Head = htole64(VIA_PKT_AM | tag << 8), .A = hdr, .B = data, .ALength = (VIP_UINT32)hlen, .BLength = (VIP_UINT32)len};
 }
 
 static inline bool send_short(struct cmpi_proc *proc, VIPX_SHORT *message)
 {
-	if (via_unlikely(!via_flow_short(proc, (uint32_t)message->Head, message)))
+	if (via_unlikely(!via_flow_short(proc, (uint16_t)le64toh(message->Head), message)))
 		return false;
 	VIA_COUNT(proc->cmpi, am);
 	return true;
@@ -179,7 +179,7 @@ static __attribute__((noinline)) int send_posted(struct cmpi_proc *proc, const V
 		return err;
 	via_copy(payload(v), message->A, message->ALength);
 	via_copy(payload(v) + message->ALength, message->B, message->BLength);
-	send(proc, v, (uint8_t)(message->Head >> 8));
+	send(proc, v, (uint8_t)(le64toh(message->Head) >> 8));
 	return CMPI_OK;
 }
 

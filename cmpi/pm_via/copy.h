@@ -51,7 +51,7 @@ static inline void via_copy(void *dst, const void *src, size_t n)
 static inline void via_ask_for(const void *data, size_t n)
 {
 	enum { MOST = 2048, LINE = 64 };
-	const uint8_t *at = data, *end = at + (n < MOST ? n : MOST);
+	const uint8_t *end = (const uint8_t *)data + (n < MOST ? n : MOST), *at = (const uint8_t *)((uintptr_t)data & ~(uintptr_t)(LINE - 1));
 
 	for (; end - at > 3 * LINE; at += 4 * LINE) {
 		__builtin_prefetch(at);

@@ -195,13 +195,13 @@ static inline uint32_t via_row_length(void *packet, bool buffers)
 }
 
 /*
- * The same for packets by value that came in a row, as many as are of the first one's type and have nothing unusual in their headers, before any
+ * The same for packets by value that came in a row, as many as are of that type and have nothing unusual in their headers, before any
  * of them is handled.  How many; the one behind is for via_flow_credited.  buffers: known when this is compiled.
  */
-static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, uint8_t *packet, uint32_t n, bool buffers)
+static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, uint8_t type, uint8_t *packet, uint32_t n, bool buffers)
 {
 	const uint64_t same = 0xFFu | (uint64_t)0xFFFF << VIA_AT_ID | (uint64_t)0xFF << VIA_AT_NOOP_ACK; /* type, id, noop_ack */
-	uint64_t expected = *via_row_data(packet, buffers) | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
+	uint64_t expected = type | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
 	uint64_t word, last = 0;
 	uint32_t credit = proc->remote_credit, i;
 

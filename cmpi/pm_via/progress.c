@@ -219,6 +219,7 @@ static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, 
 struct via_row {
 	struct cmpi_proc *proc;
 	uint8_t *next, *booked, *end; /* booked: up to here the headers are */
+	uint8_t type; /* of those that are booked */
 	bool plain, buffers;
 	union {
 		VIPX_BRIEF brief[ROW];
@@ -234,7 +235,8 @@ static inline void book(struct cmpi *c, struct via_row *row, bool buffers)
 
 	row->booked = row->next;
 	if (via_likely(is_message(type)))
-		row->booked += via_flow_credited_row(row->proc, row->next, n, buffers) * via_row_stride(buffers);
+		row->booked += via_flow_credited_row(row->proc, type, row->next, n, buffers) * via_row_stride(buffers);
+	row->type = type;
 	row->plain = type == VIA_PKT_AM && !c->engine.threads;
 }
 
@@ -266,11 +268,12 @@ static inline void hand_over(struct cmpi *c, struct via_row *row, bool buffers)
 }
 
 /* Any message that is booked. */
-static inline void booked(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, uint32_t len)
+static inline void booked(struct cmpi *c, struct cmpi_proc *proc, uint8_t type, uint8_t *data, uint32_t len)
 {
 	struct via_header header;
 
 	memcpy(&header, data, sizeof(header));
+	header.type = type; /* a buffer is foreign memory */
 	if (via_unlikely(!message(c, proc, &header, data, len)))
 		broken(proc, header.type, len);
 }
@@ -290,7 +293,7 @@ static inline __attribute__((always_inline)) void finish_row_of(struct cmpi *c, 
 			break;
 		packet = leave_row(row, buffers);
 		if (packet < row->booked)
-			booked(c, proc, via_row_data(packet, buffers), via_row_length(packet, buffers));
+			booked(c, proc, row->type, via_row_data(packet, buffers), via_row_length(packet, buffers));
 		else
 			value(c, proc, via_row_data(packet, buffers), via_row_length(packet, buffers));
 	}
@@ -318,14 +321,14 @@ static __attribute__((noinline)) int rest_of_row(struct cmpi *c)
 	return n;
 }
 
-/* The packets behind one of that peer, some of them at most; how many. */
-static inline uint32_t take_row_of(struct cmpi *c, struct cmpi_proc *proc, uint32_t most, bool buffers)
+/* The packets behind one of that peer, some of them at most, and those in buffers not longer than so; how many. */
+static inline uint32_t take_row_of(struct cmpi *c, struct cmpi_proc *proc, uint32_t most, uint32_t longest, bool buffers)
 {
 	struct via_row row, *outer = c->row;
 	uint32_t bound = buffers ? ROW_BUFFERS : ROW, n;
 
 	most = most < bound ? most : bound;
-	n = (uint32_t)(buffers ? VipxRecvTakeBuffers(proc->vi, row.packet.message, most) : VipxRecvTakeRow(proc->vi, row.packet.brief, most));
+	n = (uint32_t)(buffers ? VipxRecvTakeBuffers(proc->vi, row.packet.message, most, longest) : VipxRecvTakeRow(proc->vi, row.packet.brief, most));
 	if (!n)
 		return 0;
 	row.proc = proc;
@@ -342,7 +345,7 @@ static inline uint32_t take_row_of(struct cmpi *c, struct cmpi_proc *proc, uint3
 
 static inline uint32_t take_row(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
 {
-	return take_row_of(c, proc, most, false);
+	return take_row_of(c, proc, most, 0, false);
 }
 
 /* As many as there are: a row that is not full was the last. */
@@ -357,10 +360,10 @@ static __attribute__((noinline)) uint32_t take_rows(struct cmpi *c, struct cmpi_
 	return n;
 }
 
-/* Behind one in a buffer, which took so much of the pass: no more than fit what is left of it, or one. */
+/* Behind one in a buffer, which took so much of the pass: those that take no more each, until nothing is left of it. */
 static __attribute__((noinline)) uint32_t take_buffers(struct cmpi *c, struct cmpi_proc *proc, uint32_t each, uint32_t left)
 {
-	return take_row_of(c, proc, 1 + (left - 1) / each, true);
+	return take_row_of(c, proc, 1 + (left - 1) / each, each * PASS_PART - 1, true);
 }
 
 /* The peer has sent a packet by value: is it another one than the last? */

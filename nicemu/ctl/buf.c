@@ -295,10 +295,11 @@ void *nic_buf_take(struct nic *nic)
 
 void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n)
 {
+	enum { FEW = 64 }; /* the stack has room for so many when it has spilled */
 	struct nic_slot *slot = nic->slot;
 	uint32_t *top, good = 0;
 
-	if (nic_unlikely(n > 64 || slot->nbuffers > NIC_SLOT_BUFFERS - n)) {
+	if (nic_unlikely(n > FEW || slot->nbuffers > NIC_SLOT_BUFFERS - n)) {
 		for (uint32_t i = 0; i < n; i++)
 			nic_buf_give(nic, row[i].data);
 		return;

@@ -215,7 +215,7 @@ int nic_tx_run(struct nic *nic, uint32_t vi, int budget);     /* executes the se
 int nic_tx_pending(struct nic *nic);                         /* the same for each VI that waits */
 void nic_tx_done(struct nic *nic, uint32_t vi, uint32_t pos, uint32_t error); /* of a descriptor that its peer was asked to help with */
 void nic_tx_acknowledge(struct nic *nic, uint32_t vi, uint32_t count, uint32_t error);
-int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget, bool taker); /* first: what peek returned */
+int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *first, int budget, bool taker); /* first: what peek returned, handled in any case */
 uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_packet *p, const struct nic_cq *cq,
                      struct nic_taken *out); /* nic_take for that packet; 0: not this one */
 int nic_rx_drain(struct nic *nic, struct nic_link *link);

@@ -97,6 +97,7 @@ static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 {
 	uint32_t pos = link->tx_pos;
 	struct nic_packet *p = &link->tx[pos & (NIC_RING_CELLS - 1)];
+	uint32_t first = copied ? 0 : at / LINE * LINE; /* what was copied begins in the first line */
 
 	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
 	p->imm = 0;
@@ -109,19 +110,19 @@ static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 		nic_count(nic, bytes_buffer, len);
 	else
 		nic_count(nic, bytes_given, len);
-	given(nic, link, nic_buffer(nic, index), at + len);
+	given(nic, link, nic_buffer(nic, index) + first, at - first + len);
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
 /*
- * The same of one that is not in it yet.  The second piece, mostly the long one, begins with a line, here and where the receiver copies it from: the
+ * The same of one that is not in it yet.  The last piece, mostly the long one, begins with a line, here and where the receiver copies it from: the
  * copy's stores and loads then are whole lines, not two halves each.
  */
 static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len,
                             uint32_t index)
 {
 	const struct nic_short m = *msg;
-	uint32_t at = -(uint32_t)(sizeof(m.head) + m.alen) % LINE;
+	uint32_t at = -(uint32_t)(sizeof(m.head) + (m.blen ? m.alen : 0)) % LINE;
 	uint8_t *to;
 
 	if (nic_unlikely(at > NIC_BUFFER_SIZE - len))

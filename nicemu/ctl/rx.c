@@ -612,7 +612,7 @@ static inline uint32_t cells_of(const struct nic_packet *p)
 	return nic_likely(p->op != NIC_OP_SEND || len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
 }
 
-/* With `taker`, who takes messages by value, up to the next one. */
+/* With `taker`, who may take messages by value, up to the next one. */
 static inline struct nic_packet *next_of(struct nic_link *link, bool taker)
 {
 	struct nic_packet *p = nic_link_peek(link);

@@ -34,15 +34,16 @@ static inline void ask_for(const uint8_t *payload, uint32_t len)
 static inline void ahead(const struct nic *nic, struct nic_link *link)
 {
 	const struct nic_packet *p = nic_link_peek(link);
-	uint32_t len, index;
+	uint8_t *data;
+	uint32_t len;
 
 	if (!p || p->op != NIC_OP_SEND_BUF)
 		return;
 	len = p->len_flags & NIC_PF_LEN;
-	index = p->buf.buffer;
-	if (index < NIC_POOL_BUFFERS) {
+	data = buffer_of(nic, p, len);
+	if (data) {
 		link->rx_ahead = link->rx_pos;
-		ask_for(nic_buffer(nic, index), len);
+		ask_for(data, len);
 	}
 }
 
@@ -224,11 +225,11 @@ static inline uint32_t brief(const struct nic_link *link, uint32_t pos, uint32_t
 }
 
 /* Whole messages of the VI's peer in good buffers; what came first was good there, too. */
-uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most)
+uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most, uint32_t longest)
 {
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	uint32_t word = nic_packet_in_buffer(ctx->from_peer), pos, n;
+	uint32_t word = nic_packet_in_buffer(ctx->from_peer), bound = longest < NIC_BUFFER_SIZE ? longest : NIC_BUFFER_SIZE, pos, n;
 
 	if (nic_unlikely(!link || ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
 		return 0;
@@ -241,7 +242,7 @@ uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq,
 		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
 			break;
 		len = p->len_flags;
-		if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= NIC_BUFFER_SIZE || !(data = buffer_of(nic, p, len))))
+		if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= bound || !(data = buffer_of(nic, p, len))))
 			break;
 		out[n].data = data;
 		out[n].length = len;

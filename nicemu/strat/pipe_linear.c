@@ -123,6 +123,8 @@ static inline uint32_t take_from(struct nic *nic, struct nic_link *link, const s
 		p = nic_link_peek(link);
 		if (p && (len = nic_rx_take(nic, link, p, cq, out)))
 			return len;
+		if (nic_unlikely(p != NULL))
+			nic_rx_run(nic, link, p, NIC_POLL_LINK, false);
 	}
 	if (nic_unlikely(nic_sys_waiting(link)))
 		nic_sys_run(nic, link);

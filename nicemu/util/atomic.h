@@ -55,7 +55,7 @@ static inline void nic_prefetch_write(const void *p)
  */
 #define NIC_EACH_LINE(prefetch, p, len)                                                                                \
 	do {                                                                                                           \
-		uintptr_t line_ = (uintptr_t)(p), end_ = line_ + (len), four_ = end_ - 192;                            \
+		uintptr_t end_ = (uintptr_t)(p) + (len), line_ = (uintptr_t)(p) & ~(uintptr_t)63, four_ = end_ - 192;  \
                                                                                                                        \
 		if (nic_likely(end_ - line_ <= 24 * 64))                                                               \
 			for (; line_ < four_; line_ += 256) {                                                          \

@@ -139,6 +139,22 @@ static void take_row(int i)
 		CHECK(row[k].length && row[k].length <= NIC_BRIEF);
 }
 
+static void take_buffers(int i)
+{
+	struct nic_message row[16];
+	uint32_t longest = FUZZ_OF(0, 100, 5000, NIC_BUFFER_SIZE, UINT32_MAX);
+	uint32_t n = nic_take_buffers(p.a.nic, avi[i], &p.a.recv_cq, row, fuzz_below(17), longest);
+
+	CHECK(n <= 16);
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t off = (uintptr_t)row[k].data - (uintptr_t)p.a.nic->map->buffer;
+
+		CHECK(row[k].length && row[k].length <= longest && off < sizeof(p.a.nic->map->buffer) &&
+		      off % NIC_BUFFER_SIZE + row[k].length <= NIC_BUFFER_SIZE);
+	}
+	nic_buf_give_row(p.a.nic, row, n);
+}
+
 /* One, of any VI or of that one: whole, in the room that was given for it or in a buffer of the pool. */
 static void take_one(int i, bool any)
 {
@@ -171,6 +187,8 @@ static void take_short(int i)
 		drop_completions();
 	if (fuzz_seldom(4))
 		take_row(i);
+	else if (fuzz_seldom(4))
+		take_buffers(i);
 	else
 		take_one(i, fuzz_seldom(3));
 }

@@ -438,7 +438,7 @@ VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE handle, VIPX_BRIEF *messages, VIP_ULONG 
 	return n;
 }
 
-VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE handle, VIPX_MESSAGE *messages, VIP_ULONG most)
+VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE handle, VIPX_MESSAGE *messages, VIP_ULONG most, VIP_ULONG longest)
 {
 	struct vi *vi = handle;
 	VIP_ULONG n;
@@ -447,7 +447,7 @@ VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE handle, VIPX_MESSAGE *messages, VIP_
 		VIPX_ARRIVAL arrival;
 		struct message *m = vi->peer && can_arrive(vi) ? vi->peer->out.head : NULL;
 
-		if (!m || !m->pool || !take_value(vi, &arrival))
+		if (!m || !m->pool || m->len > longest || !take_value(vi, &arrival))
 			break;
 		messages[n].Data = arrival.Message;
 		messages[n].Length = arrival.Length;

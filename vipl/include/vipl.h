@@ -361,7 +361,7 @@ int VipxPoll(IN VIP_NIC_HANDLE NicHandle);
 /*
  * Send_Short: a message of at most VIPX_SHORT_MAX bytes inside the command: Head, then A, then B.  It is copied before the
  * call returns: no descriptor, no registration, no completion.  A longer one, of at most VIPX_BUFFER_SIZE bytes, is copied into a pool
- * buffer (below) that the NIC takes for it, B to a multiple of 64 bytes if there is room.  VIP_NOT_DONE: it cannot go now (not connected,
+ * buffer (below) that the NIC takes for it, its last piece to a multiple of 64 bytes if there is room.  VIP_NOT_DONE: it cannot go now (not connected,
  * sends are outstanding, no room, no buffer; always at Reliable Reception) and nothing has happened: post a descriptor.
  */
 #define VIPX_SHORT_MAX 1068
@@ -421,19 +421,19 @@ typedef struct _VIPX_BRIEF {
 	VIP_UINT64 Data[(VIPX_BRIEF_MAX + 7) / 8];
 } VIPX_BRIEF;
 VIP_ULONG VipxRecvTakeRow(IN VIP_VI_HANDLE ViHandle, OUT VIPX_BRIEF *Messages, IN VIP_ULONG Most);
-/* The same of those that came in pool buffers (below), of any length: the buffers are the caller's. */
+/* The same of those that came in pool buffers (below), of Longest bytes at most each: the buffers are the caller's. */
 typedef struct _VIPX_MESSAGE {
 	VIP_PVOID Data; /* where it begins in its buffer */
 	VIP_UINT32 Length, Reserved;
 } VIPX_MESSAGE;
-VIP_ULONG VipxRecvTakeBuffers(IN VIP_VI_HANDLE ViHandle, OUT VIPX_MESSAGE *Messages, IN VIP_ULONG Most);
+VIP_ULONG VipxRecvTakeBuffers(IN VIP_VI_HANDLE ViHandle, OUT VIPX_MESSAGE *Messages, IN VIP_ULONG Most, IN VIP_ULONG Longest);
 
 /*
  * Pool buffers: VIPX_BUFFER_SIZE bytes at a multiple of 64, registered for ever as VIPX_POOL_HANDLE, that change hands
  * between processes.  A send descriptor with VIP_CONTROL_POOL has one data segment inside one taken buffer and gives the
  * buffer away when it completes, however it completes.  A receive descriptor with VIP_CONTROL_POOL (SegCount 0 or 1)
- * takes a message that does not fit its segment in a pool buffer: Status then has VIP_STATUS_POOL and DS[1] names the
- * buffer, which is now the caller's to give back or to send on.
+ * takes a message that does not fit its segment in a pool buffer: Status then has VIP_STATUS_POOL and DS[1] says where in
+ * it, not always from its beginning, the message is; the buffer is now the caller's to give back or to send on.
  */
 #define VIPX_BUFFER_SIZE 32896
 #define VIPX_POOL_HANDLE ((VIP_MEM_HANDLE)0xFFFFFFFFu)

@@ -214,32 +214,32 @@ VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULON
 
 _Static_assert(sizeof(VIPX_MESSAGE) == sizeof(struct nic_message) && offsetof(VIPX_MESSAGE, Length) == offsetof(struct nic_message, length), "the same");
 
-static inline VIP_ULONG take_buffers(struct vipl_vi *vi, VIPX_MESSAGE *messages, VIP_ULONG most)
+static inline VIP_ULONG take_buffers(struct vipl_vi *vi, VIPX_MESSAGE *messages, VIP_ULONG most, VIP_ULONG longest)
 {
 	return nic_take_buffers(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_message *)(void *)messages,
-	                        most < UINT32_MAX ? (uint32_t)most : UINT32_MAX);
+	                        most < UINT32_MAX ? (uint32_t)most : UINT32_MAX, longest < UINT32_MAX ? (uint32_t)longest : UINT32_MAX);
 }
 
-static __attribute__((noinline)) VIP_ULONG recv_take_buffers(VIP_VI_HANDLE ViHandle, VIPX_MESSAGE *Messages, VIP_ULONG Most)
+static __attribute__((noinline)) VIP_ULONG recv_take_buffers(VIP_VI_HANDLE ViHandle, VIPX_MESSAGE *Messages, VIP_ULONG Most, VIP_ULONG Longest)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
 	VIP_ULONG n;
 
 	if (__builtin_expect(!vi, 0))
 		return 0;
-	n = Messages && vi->recv.cq ? take_buffers(vi, Messages, Most) : 0;
+	n = Messages && vi->recv.cq ? take_buffers(vi, Messages, Most, Longest) : 0;
 	vipl_leave(vipl_nic_of(&vi->object));
 	return n;
 }
 
 /* As VipxSendShort. */
-VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE ViHandle, VIPX_MESSAGE *Messages, VIP_ULONG Most)
+VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE ViHandle, VIPX_MESSAGE *Messages, VIP_ULONG Most, VIP_ULONG Longest)
 {
 	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
 
 	if (__builtin_expect(!vi || !Messages || !vi->recv.cq, 0))
-		return recv_take_buffers(ViHandle, Messages, Most);
-	return take_buffers(vi, Messages, Most);
+		return recv_take_buffers(ViHandle, Messages, Most, Longest);
+	return take_buffers(vi, Messages, Most, Longest);
 }
 
 static __attribute__((noinline)) VIP_PVOID take_buffer(VIP_NIC_HANDLE NicHandle)

@@ -437,6 +437,29 @@ static void rows_fill_a_pass(void)
 	job_close();
 }
 
+/* Long ones behind a short one in a buffer take of a pass what they take alone. */
+static void long_ones_end_a_pass(void)
+{
+	enum { LONG = 32000 };
+	static const uint32_t lengths[] = {1100, LONG, LONG, LONG, 1100, LONG, LONG, LONG, LONG, LONG};
+	uint32_t got, n = sizeof(lengths) / sizeof(*lengths);
+
+	REQUIRE(open_pair());
+	for (uint32_t i = 0; i < n; i++)
+		CHECK_EQ(job_send(A, B, i + job[B].got[A], lengths[i]), CMPI_OK);
+	for (uint32_t pass = 0; pass < n && job[B].got[A] < 1 + n; pass++) {
+		got = job[B].got[A];
+		job[B].c->budget = 64;
+		cmpi_progress(job[B].c);
+		CHECK(job[B].got[A] - got <= 4); /* 32,000 bytes take 32 of 64 */
+	}
+	CHECK_EQ(job[B].got[A], 1 + n);
+	CHECK_EQ(job[B].order_errors, 0);
+	fake_brief(0);
+	job_turn(4);
+	job_close();
+}
+
 static void nobody_hears(void)
 {
 	cmpi_set_am(job[B].c, NULL, NULL);
@@ -481,6 +504,7 @@ int main(void)
 		CASE(beyond_credit);
 		CASE(a_handler_breaks_the_connection);
 		CASE(rows_fill_a_pass);
+		CASE(long_ones_end_a_pass);
 		CASE(nobody_is_there_to_be_told);
 		CASE(nobody_is_told_when_closing);
 	}

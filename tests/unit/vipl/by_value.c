@@ -22,6 +22,8 @@ static void with_buffers(void test(bool), bool from_400_bytes)
 	VIP(VIP_SUCCESS, VipxParameterSet("demote", "auto", "test"));
 }
 
+static VIP_ULONG opened; /* flags of the NIC: with its lock, or without */
+
 enum { IN_CELLS = 928 }; /* bytes of the longest message that goes in cells while there are buffers */
 
 /* How many bytes of this NIC's have gone in buffers. */
@@ -41,7 +43,7 @@ static void values(bool buffers)
 	struct one o;
 
 	NEEDS_VALUES();
-	one_open(&o);
+	one_open_as(&o, opened);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 64, &cq));
 	o.a = one_vi(&o, NULL, cq);
 	o.b = one_vi(&o, NULL, cq);
@@ -100,7 +102,7 @@ static VIP_CQ_HANDLE one_open_receiving(struct one *o)
 {
 	VIP_CQ_HANDLE cq;
 
-	one_open(o);
+	one_open_as(o, opened);
 	VIP(VIP_SUCCESS, VipCreateCQ(o->nic, 64, &cq));
 	o->a = one_vi(o, NULL, NULL);
 	o->b = one_vi(o, NULL, cq);
@@ -247,14 +249,14 @@ static void rows_in_buffers(void)
 	for (unsigned i = 0; i < sizeof bytes; i++)
 		bytes[i] = (uint8_t)(i * 5 + i / 256);
 	cq = one_open_receiving(&o);
-	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8), 0); /* no link yet */
+	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8, VIPX_BUFFER_SIZE), 0); /* no link yet */
 	one_connect(&o);
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
-	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8), 0); /* no receive */
+	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8, VIPX_BUFFER_SIZE), 0); /* no receive */
 	recv = one_desc(&o, 0, 64);
 	recv->CS.Control |= VIP_CONTROL_POOL;
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, recv, o.handle));
-	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8), 0); /* it is not known to be good */
+	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8, VIPX_BUFFER_SIZE), 0); /* it is not known to be good */
 	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
 	CHECK(next.Buffer != NULL);
 	VipxGiveBuffer(o.nic, next.Buffer);
@@ -265,9 +267,10 @@ static void rows_in_buffers(void)
 			m.BLength = 1972 + i;
 			VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
 		}
-		CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 0), 0);
-		CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 7), 7);
-		CHECK_EQ(VipxRecvTakeBuffers(o.b, row + 7, 57), 13);
+		CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 0, VIPX_BUFFER_SIZE), 0);
+		CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 64, 1999), 0);
+		if (!CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 7, VIPX_BUFFER_SIZE), 7) || !CHECK_EQ(VipxRecvTakeBuffers(o.b, row + 7, 57, 2019), 13))
+			break;
 		for (unsigned i = 0; i < 20; i++) {
 			VIP_UINT64 head;
 
@@ -278,17 +281,17 @@ static void rows_in_buffers(void)
 	}
 	CHECK(*VipxCounter(o.nic, "buffers_taken", "") - taken <= 32); /* they came back */
 	VipxGiveBuffers(o.nic, NULL, 1);
-	CHECK_EQ(VipxRecvTakeBuffers(o.b, NULL, 8), 0);
-	CHECK_EQ(VipxRecvTakeBuffers(o.a, row, 8), 0);
+	CHECK_EQ(VipxRecvTakeBuffers(o.b, NULL, 8, VIPX_BUFFER_SIZE), 0);
+	CHECK_EQ(VipxRecvTakeBuffers(o.a, row, 8, VIPX_BUFFER_SIZE), 0);
 	/* What is in the completion queue comes first. */
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
 	CHECK(VipxPoll(o.nic) > 0);
 	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
-	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8), 0);
+	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8, VIPX_BUFFER_SIZE), 0);
 	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
 	CHECK(next.Descriptor == recv);
 	VipxGiveBuffer(o.nic, recv->DS[1].Local.Data.Address);
-	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8), 0); /* no receive */
+	CHECK_EQ(VipxRecvTakeBuffers(o.b, row, 8, VIPX_BUFFER_SIZE), 0); /* no receive */
 	one_close(&o);
 }
 
@@ -374,12 +377,14 @@ static void next_receive_from_buffers(void)
 
 int main(void)
 {
-	CASE(by_value);
-	CASE(by_value_from_buffers);
-	CASE(by_value_of_one);
-	CASE(rows);
-	CASE(rows_in_buffers);
-	CASE(next_receive);
-	CASE(next_receive_from_buffers);
+	for (opened = 0; opened <= VIPX_OPEN_UNLOCKED; opened += VIPX_OPEN_UNLOCKED) {
+		CASE(by_value);
+		CASE(by_value_from_buffers);
+		CASE(by_value_of_one);
+		CASE(rows);
+		CASE(rows_in_buffers);
+		CASE(next_receive);
+		CASE(next_receive_from_buffers);
+	}
 	return check_done();
 }

@@ -5,6 +5,8 @@
  */
 #include "tests/unit/vipl/one.h"
 
+static VIP_ULONG opened; /* flags of the NICs: with their locks, or without */
+
 static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
 	(void)context;
@@ -118,7 +120,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
 	CHECK_EQ(VipxRecvTakeRow(vi, &brief, 1), 0);
-	CHECK_EQ(VipxRecvTakeBuffers(vi, &message, 1), 0);
+	CHECK_EQ(VipxRecvTakeBuffers(vi, &message, 1, VIPX_BUFFER_SIZE), 0);
 	CHECK(!VipGetUserData(vi));
 }
 
@@ -156,7 +158,7 @@ static void of_no_kind(void)
 		bad_cq(junk[i]);
 		bad_conn(junk[i], NULL);
 	}
-	one_open(&o);
+	one_open_as(&o, opened);
 	o.a = one_vi(&o, NULL, NULL);
 	for (size_t i = 0; i < sizeof junk / sizeof *junk; i++)
 		if (junk[i] != o.a) {
@@ -180,7 +182,7 @@ static void of_another_kind(void)
 	struct one o;
 	VIP_CQ_HANDLE cq;
 
-	one_open(&o);
+	one_open_as(&o, opened);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 16, &cq));
 	o.a = one_vi(&o, cq, cq);
 	CHECK(o.nic != o.a && o.a != cq && o.nic != cq && o.ptag != cq && o.ptag != o.a);
@@ -207,7 +209,7 @@ static void stale(void)
 	VIP_VI_HANDLE vi2;
 	VIP_PROTECTION_HANDLE ptag, ptag2;
 
-	one_open(&o);
+	one_open_as(&o, opened);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 16, &cq));
 	o.a = one_vi(&o, NULL, NULL);
 	VIP(VIP_SUCCESS, VipDestroyCQ(cq));
@@ -229,7 +231,7 @@ static void stale(void)
 	bad_nic(o.nic);
 	bad_vi(vi2);
 	bad_cq(cq2);
-	one_open(&again);
+	one_open_as(&again, opened);
 	CHECK(again.nic != o.nic);
 	bad_nic(o.nic);
 	bad_vi(vi2);
@@ -247,8 +249,8 @@ static void of_another_nic(void)
 	VIP_CQ_HANDLE cq;
 	VIP_VI_HANDLE vi;
 
-	one_open(&o);
-	one_open(&p);
+	one_open_as(&o, opened);
+	one_open_as(&p, opened);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 16, &cq));
 	attr = one_attributes(&p);
 	BAD(VipCreateVi(p.nic, &attr, cq, NULL, &vi));
@@ -279,7 +281,7 @@ static void null_pointers(void)
 
 	BAD(VipOpenNic(NULL, NULL));
 	BAD(VipxOpenNic(NULL, 0, NULL));
-	one_open(&o);
+	one_open_as(&o, opened);
 	VIP(VIP_SUCCESS, VipCreateCQ(o.nic, 16, &cq));
 	o.a = one_vi(&o, NULL, NULL);
 	attr = one_attributes(&o);
@@ -330,7 +332,7 @@ static void user_data(void)
 	struct one o;
 	VIP_VI_HANDLE vi;
 
-	one_open(&o);
+	one_open_as(&o, opened);
 	vi = one_vi(&o, NULL, NULL);
 	CHECK(!VipGetUserData(vi));
 	VIP(VIP_SUCCESS, VipSetUserData(vi, &o));
@@ -354,7 +356,7 @@ static void limits(void)
 	VIP_VI_ATTRIBUTES attr;
 	unsigned n;
 
-	one_open(&o);
+	one_open_as(&o, opened);
 	attr = one_attributes(&o);
 	for (int round = 0; round < 2; round++) {
 		for (n = 0; n < MOST && VipCreateVi(o.nic, &attr, NULL, NULL, &vi[n]) == VIP_SUCCESS; n++)
@@ -399,12 +401,15 @@ static void many_nics(void)
 
 int main(void)
 {
-	CASE(of_no_kind);
-	CASE(of_another_kind);
-	CASE(stale);
-	CASE(of_another_nic);
-	CASE(null_pointers);
-	CASE(user_data);
+	for (opened = 0; opened <= VIPX_OPEN_UNLOCKED; opened += VIPX_OPEN_UNLOCKED) {
+		CASE(of_no_kind);
+		CASE(of_another_kind);
+		CASE(stale);
+		CASE(of_another_nic);
+		CASE(null_pointers);
+		CASE(user_data);
+	}
+	opened = 0;
 	CASE(limits);
 	CASE(many_nics);
 	return check_done();
