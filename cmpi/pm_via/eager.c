@@ -134,7 +134,7 @@ bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len)
 		return via_eager_unexpected(proc, &envelope, packet, len);
 	room = via_likely(len <= req->size) ? len : (size_t)req->size;
 	via_copy(req->buf, packet, room);
-	proc->consumed += (uint32_t)len + VIA_EAGER_CHARGE;
+	via_flow_consumed(proc, (uint32_t)len + VIA_EAGER_CHARGE);
 	mpip_req_got(req, (int32_t)envelope.src_lrank, envelope.tag, len);
 	mpip_req_done(&c->engine, req);
 	return true;

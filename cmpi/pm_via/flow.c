@@ -120,19 +120,20 @@ void via_flow_init(struct cmpi_proc *proc)
 	proc->bye_in = proc->bye_out = false;
 	proc->packet_no_out = proc->packet_no_in = 0;
 	proc->eager_sent = proc->eager_consumed = proc->consumed = 0;
-	proc->consumed_cc = 0;
+	proc->consumed_units = proc->consumed_cc = 0;
 	via_flow_refill(proc);
 	proc->granted = p->initial - p->noop_extra;
 	proc->local_credit = 0;
 	via_flow_limits(proc);
 }
 
-/* Rule (1); true also while a connection is being taken down. */
+/* Rule (1), and what headers say of eager bytes is what was consumed; true also while a connection is being taken down. */
 bool via_flow_holds(const struct cmpi_proc *proc)
 {
 	if (proc->state != VIA_CONN_CONNECTED && proc->state != VIA_CONN_CONNECTING)
 		return true;
-	return proc->preposts == proc->cmpi->params.noop_extra + proc->granted + proc->local_credit;
+	return proc->preposts == proc->cmpi->params.noop_extra + proc->granted + proc->local_credit &&
+	       proc->consumed_units == (uint8_t)(proc->consumed / VIA_CONSUMED_UNIT);
 }
 
 /* ---- sends -------------------------------------------------------------------------------------------------------- */

@@ -49,7 +49,14 @@ static inline uint64_t via_header_word(const struct cmpi_proc *proc, uint32_t ty
 		mine = mine < VIA_CREDIT_BYTE ? mine : VIA_CREDIT_BYTE;
 	}
 	return htole64(type_tag | (uint64_t)id << VIA_AT_ID | (uint64_t)credit << VIA_AT_VBUF_CREDIT | (uint64_t)mine << VIA_AT_REMOTE_CREDIT |
-	               (uint64_t)proc->noops_in << VIA_AT_NOOP_ACK | (uint64_t)(proc->consumed / VIA_CONSUMED_UNIT) << VIA_AT_CONSUMED);
+	               (uint64_t)(proc->noops_in | proc->consumed_units << (VIA_AT_CONSUMED - VIA_AT_NOOP_ACK)) << VIA_AT_NOOP_ACK);
+}
+
+/* So many of the peer's eager bytes have been delivered. */
+static inline void via_flow_consumed(struct cmpi_proc *proc, uint32_t bytes)
+{
+	proc->consumed += bytes;
+	proc->consumed_units = (uint8_t)(proc->consumed / VIA_CONSUMED_UNIT);
 }
 
 /* The header leaves: the peer is told of the credit in it. */

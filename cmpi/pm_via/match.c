@@ -217,7 +217,7 @@ static void recv_done(struct cmpi *c, struct via_recv *recv, int err)
 static void incoming_end(struct via_incoming *msg)
 {
 	if (!msg->rendezvous)
-		msg->proc->consumed += (uint32_t)msg->envelope.data_length + VIA_EAGER_CHARGE;
+		via_flow_consumed(msg->proc, (uint32_t)msg->envelope.data_length + VIA_EAGER_CHARGE);
 	msg->proc->messages--;
 	via_incoming_free(msg->proc->cmpi, msg);
 }

@@ -201,6 +201,7 @@ struct cmpi_proc {
 	uint8_t remote_cc;      /* credit the peer had at its last packet */
 	uint8_t consumed_cc;    /* what the peer said it has delivered of our eager bytes, at its last packet */
 	uint8_t noops_sent, noops_acked, noops_in; /* modulo 256 */
+	uint8_t consumed_units; /* of `consumed`, VIA_CONSUMED_UNIT each, modulo 256; behind noops_in, as in a header */
 	bool special;           /* arrivals change what receives are wanted: fresh, or R3 data expected */
 	/* hot: receiving */
 	uint16_t replace_below; /* new receives are posted when fewer than this are */

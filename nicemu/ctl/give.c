@@ -36,12 +36,13 @@ static inline bool scarce(const struct nic_link *link, uint32_t cells)
 }
 
 /* What is left to do when a message in a buffer has gone. */
-static inline void given(struct nic *nic, struct nic_link *link, const void *data, uint32_t len)
+static inline void given(struct nic *nic, struct nic_link *link, uint32_t index, size_t from, size_t len)
 {
 	bool answers = nic_link_answers(link);
 
 	if (answers && link->demotes) {
-		nic_demote_lines(data, len);
+		__asm__("" : "+r"(index)); /* or gcc keeps the address from where the message was copied to it */
+		nic_demote_lines(nic_buffer(nic, index) + from, len);
 		nic_count(nic, demoted, 1);
 	}
 	nic_link_own(link, 1, answers);
@@ -92,14 +93,23 @@ static nic_noinline int rung(struct nic_link *link)
 	return NIC_OK;
 }
 
-/* A message in a buffer, from `at` on in it, on a link with room for its packet.  copied: it was not there before. */
-static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t index, uint32_t at, uint32_t len, bool copied)
+/* The head of the packet of a message in a buffer.  Opaque, so that it alone is kept while the message is copied. */
+static inline uint64_t head_of(const struct nic_vi_ctx *ctx, uint32_t len)
 {
-	uint32_t pos = link->tx_pos;
-	struct nic_packet *p = &link->tx[pos & (NIC_RING_CELLS - 1)];
-	uint32_t first = copied ? 0 : at / LINE * LINE; /* what was copied begins in the first line */
+	uint64_t head = nic_packet_head(nic_packet_in_buffer(ctx->to_peer), len);
 
-	nic_packet_set(p, nic_packet_in_buffer(ctx->to_peer), len);
+	__asm__("" : "+r"(head));
+	return head;
+}
+
+/* A message in a buffer, from `at` on in it, on a link with room for its packet.  copied: it was not there before. */
+static inline int give(struct nic *nic, struct nic_link *link, uint64_t head, uint32_t index, uint64_t at, bool copied)
+{
+	uint32_t pos = link->tx_pos, len = nic_packet_head_len(head);
+	struct nic_packet *p = &link->tx[pos & (NIC_RING_CELLS - 1)];
+	uint64_t first = copied ? 0 : at / LINE * LINE; /* what was copied begins in the first line */
+
+	nic_packet_set(p, head);
 	p->imm = 0;
 	nic_packet_buffer(p, index, at);
 	nic_link_store(link, p, pos, 1);
@@ -110,7 +120,7 @@ static inline int give(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 		nic_count(nic, bytes_buffer, len);
 	else
 		nic_count(nic, bytes_given, len);
-	given(nic, link, nic_buffer(nic, index) + first, at - first + len);
+	given(nic, link, index, first, at - first + len);
 	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
 }
 
@@ -122,17 +132,17 @@ static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, const
                             uint32_t index)
 {
 	const struct nic_short m = *msg;
-	uint32_t at = -(uint32_t)(sizeof(m.head) + (m.blen ? m.alen : 0)) % LINE;
+	uint64_t head = head_of(ctx, len);
+	uint64_t at = -(uint64_t)(sizeof(m.head) + (nic_likely(m.blen) ? m.alen : 0)) % LINE;
 	uint8_t *to;
 
 	if (nic_unlikely(at > NIC_BUFFER_SIZE - len))
 		at = 0;
 	to = nic_buffer(nic, index) + at;
-
 	memcpy(to, &m.head, sizeof(m.head));
 	nic_copy(to + sizeof(m.head), m.a, m.alen);
 	nic_copy(to + sizeof(m.head) + m.alen, m.b, m.blen);
-	return give(nic, ctx, link, index, at, len, true);
+	return give(nic, link, head, index, at, true);
 }
 
 /* A message of a command that had better not go in cells, or cannot; false: there is no buffer, or no leave for it. */
@@ -233,7 +243,7 @@ static nic_noinline int send_cells(struct nic *nic, const struct nic_vi_ctx *ctx
 		left -= NIC_PAYLOAD_MORE;
 	}
 	/* The first line last: the peer polls it, and would take it away while the others are being written. */
-	nic_packet_set(p, ctx->to_peer, len);
+	nic_packet_set(p, nic_packet_head(ctx->to_peer, len));
 	p->imm = 0;
 	memcpy(p->data, &msg->head, sizeof(msg->head));
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, msg->alen);
@@ -284,7 +294,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 		return send_cells(nic, ctx, msg, link, (uint32_t)len);
 	}
 	p = &link->tx[link->tx_pos & (NIC_RING_CELLS - 1)];
-	nic_packet_set(p, ctx->to_peer, (uint32_t)len);
+	nic_packet_set(p, nic_packet_head(ctx->to_peer, (uint32_t)len));
 	p->imm = 0;
 	memcpy(p->data, &msg->head, sizeof(msg->head));
 	nic_copy_short(p->data + sizeof(msg->head), msg->a, alen);
@@ -302,7 +312,7 @@ static nic_noinline int send_given(struct nic *nic, const struct nic_vi_ctx *ctx
 {
 	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || !nic_vi_tx_empty(ctx) || ctx->no_short || !nic_tx_room(nic, ctx, link)))
 		return NIC_NOT_DONE;
-	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len, false);
+	return give(nic, link, head_of(ctx, len), off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, false);
 }
 
 int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
@@ -316,5 +326,5 @@ int nic_send_given(struct nic *nic, uint32_t vi, const void *data, uint32_t len)
 		return NIC_NOT_DONE;
 	if (nic_unlikely(!ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_given(nic, ctx, link, off, len);
-	return give(nic, ctx, link, off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, len, false);
+	return give(nic, link, head_of(ctx, len), off / NIC_BUFFER_SIZE, off % NIC_BUFFER_SIZE, false);
 }

@@ -52,7 +52,7 @@ static inline void nic_tx_publish(struct nic *nic, struct nic_link *link, struct
 	nic_link_publish(link, p, 1);
 }
 
-static inline void nic_packet_buffer(struct nic_packet *p, uint32_t index, uint32_t at)
+static inline void nic_packet_buffer(struct nic_packet *p, uint32_t index, uint64_t at)
 {
 	p->buf.buffer = index;
 	p->buf.handle = 0;
@@ -73,7 +73,7 @@ static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ct
  * Gets hold of the lines that the next message, or write, in a buffer will be written to, if it is as long as this one: the peer has
  * read them last.  While the consumer gets that message ready they come.
  */
-static inline void nic_tx_own_next(const struct nic *nic, uint32_t len)
+static inline void nic_tx_own_next(const struct nic *nic, size_t len)
 {
 	enum { MOST = 2048 }; /* bytes */
 	const struct nic_slot *slot = nic->slot;

@@ -145,12 +145,20 @@ static inline uint32_t nic_packet_in_buffer(uint32_t word)
 	return word ^ nic_packet_word(NIC_OP_SEND ^ NIC_OP_SEND_BUF, 0, 0);
 }
 
-/* And the length, in one store. */
-static inline void nic_packet_set(struct nic_packet *p, uint32_t word, uint32_t len_flags)
+/* And the length: the eight bytes from `op` on, for one store. */
+static inline uint64_t nic_packet_head(uint32_t word, uint32_t len_flags)
 {
-	uint64_t both = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word | (uint64_t)len_flags << 32 : (uint64_t)word << 32 | len_flags;
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word | (uint64_t)len_flags << 32 : (uint64_t)word << 32 | len_flags;
+}
 
-	memcpy(&p->op, &both, sizeof(both));
+static inline uint32_t nic_packet_head_len(uint64_t head)
+{
+	return (uint32_t)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? head >> 32 : head);
+}
+
+static inline void nic_packet_set(struct nic_packet *p, uint64_t head)
+{
+	memcpy(&p->op, &head, sizeof(head));
 }
 _Static_assert(offsetof(struct nic_packet, len_flags) == offsetof(struct nic_packet, op) + 4, "side by side");
 _Static_assert(offsetof(struct nic_packet, gen) == offsetof(struct nic_packet, op) + 1 &&

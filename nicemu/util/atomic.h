@@ -55,7 +55,7 @@ static inline void nic_prefetch_write(const void *p)
  */
 #define NIC_EACH_LINE(prefetch, p, len)                                                                                \
 	do {                                                                                                           \
-		uintptr_t end_ = (uintptr_t)(p) + (len), line_ = (uintptr_t)(p) & ~(uintptr_t)63, four_ = end_ - 192;  \
+		uintptr_t end_ = (uintptr_t)(p) + (len), line_ = (uintptr_t)(p), four_ = end_ - 192;  \
                                                                                                                        \
 		if (nic_likely(end_ - line_ <= 24 * 64))                                                               \
 			for (; line_ < four_; line_ += 256) {                                                          \
@@ -70,9 +70,12 @@ static inline void nic_prefetch_write(const void *p)
 
 static inline void nic_prefetch_lines(const void *p, size_t len)
 {
-	NIC_EACH_LINE(nic_prefetch, p, len);
+	size_t before = (uintptr_t)p % 64;
+
+	NIC_EACH_LINE(nic_prefetch, (const char *)p - before, len + before);
 }
 
+/* p: where a line begins. */
 static inline void nic_prefetch_write_lines(const void *p, size_t len)
 {
 	NIC_EACH_LINE(nic_prefetch_write, p, len);

@@ -192,6 +192,8 @@ static void eager_window_reopens(void)
 	CHECK(eager > 50);
 	CHECK(eager < 100);
 	CHECK_EQ(job[A].to[B]->eager_sent, job[B].to[A]->consumed);
+	CHECK(job[B].to[A]->consumed > VIA_CONSUMED_UNIT);
+	CHECK(via_flow_holds(job[B].to[A]));
 	job_close();
 }
 

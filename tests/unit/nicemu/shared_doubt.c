@@ -287,7 +287,7 @@ static void fill_link(uint32_t left)
 	struct nic_packet *cell;
 
 	while ((cell = nic_link_reserve(ab(), left))) {
-		nic_packet_set(cell, nic_packet_word(NIC_OP_RETURN, 0, 0), 0);
+		nic_packet_set(cell, nic_packet_head(nic_packet_word(NIC_OP_RETURN, 0, 0), 0));
 		cell->ret.n = 0;
 		nic_link_publish(ab(), cell, 1);
 	}
