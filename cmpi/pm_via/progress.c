@@ -15,7 +15,7 @@ enum {
 	PASS_PACKETS = 64, /* packets of one pass, short ones */
 	PASS_PART = 1024,  /* bytes that count as one more */
 	ROW = 16,          /* packets that are taken together, short ones; */
-	ROW_BUFFERS = 8,   /* those in buffers: with many more at their handlers the NIC has none in hand to give back to the peer */
+	ROW_BUFFERS = 8,   /* those in buffers: rows of 16 were slower by a fifth, perhaps since the NIC then has few in hand to give back to the peer */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
 	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */

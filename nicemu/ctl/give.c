@@ -173,7 +173,7 @@ static nic_noinline struct nic_packet *await_room(struct nic_link *link, uint32_
 	return p;
 }
 
-/* In cells, as many as there are; no way is too narrow for it. */
+/* In cells, however it is cut and however few are left; looks a few times for room. */
 static nic_noinline int send_filled(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_short *msg, struct nic_link *link, uint32_t len)
 {
 	uint32_t cells = nic_packet_cells(len);

@@ -63,4 +63,28 @@ static inline void forge(struct pair *p, uint8_t op, uint32_t len_flags, uint32_
 	nic_link_publish(link, packet, 1);
 }
 
+/* For forge: none of them is a message to be taken by value or in its buffer. */
+static const struct {
+	uint8_t op;
+	uint32_t len, buffer;
+	uint64_t where;
+} wrong_packets[] = {
+	{ NIC_OP_SEND_BUF, LEN, NIC_POOL_BUFFERS, 0 },
+	{ NIC_OP_SEND_BUF, LEN, UINT32_MAX, 0 },
+	{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE - LEN + 1 },
+	{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE + 1 },
+	{ NIC_OP_SEND_BUF, LEN, 0, UINT64_MAX - LEN + 1 },
+	{ NIC_OP_SEND_BUF, NIC_BUFFER_SIZE + 1, 0, 0 },
+	{ NIC_OP_SEND_BUF, 0, 0, 0 },
+	{ NIC_OP_SEND_BUF, LEN | NIC_PF_IMM, 0, 0 },
+	{ NIC_OP_SEND, NIC_INLINE_MAX + 1, 0, 0 },
+	{ NIC_OP_SEND, NIC_BUFFER_SIZE, 0, 0 },
+	{ NIC_OP_SEND, 0, 0, 0 },
+	{ NIC_OP_SEND, 8 | NIC_PF_MORE, 0, 0 },
+	{ NIC_OP_SEND_PULL, LEN, 0, 0 },
+	{ NIC_OP_WRITE_BUF, LEN, 0, 0 },
+	{ NIC_OP_SEND, LEN, 0, 0 },
+};
+enum { WRONGS = sizeof(wrong_packets) / sizeof(*wrong_packets) };
+
 #endif

@@ -115,30 +115,16 @@ static void no_row(void)
 /* A row ends before a packet that is no good one, which then goes the way of all such. */
 static void rows_end_before_wrong_ones(void)
 {
-	static const struct {
-		uint8_t op;
-		uint32_t len, buffer;
-		uint64_t where;
-	} wrong[] = {
-		{ NIC_OP_SEND_BUF, LEN, NIC_POOL_BUFFERS, 0 },
-		{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE - LEN + 1 },
-		{ NIC_OP_SEND_BUF, LEN, 0, UINT64_MAX - LEN + 1 },
-		{ NIC_OP_SEND_BUF, NIC_BUFFER_SIZE + 1, 0, 0 },
-		{ NIC_OP_SEND_BUF, 0, 0, 0 },
-		{ NIC_OP_SEND_BUF, LEN | NIC_PF_IMM, 0, 0 },
-		{ NIC_OP_WRITE_BUF, LEN, 0, 0 },
-		{ NIC_OP_SEND, LEN, 0, 0 },
-	};
 	struct nic_message row[4];
 
 	SKIP_ASKING();
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+	for (size_t i = 0; i < WRONGS; i++) {
 		struct pair p;
 
 		open_quick(&p);
 		CHECK_EQ(give(&p, LEN, 1), NIC_OK);
 		CHECK_EQ(give(&p, LEN, 2), NIC_OK);
-		forge(&p, wrong[i].op, wrong[i].len, wrong[i].buffer, wrong[i].where);
+		forge(&p, wrong_packets[i].op, wrong_packets[i].len, wrong_packets[i].buffer, wrong_packets[i].where);
 		CHECK_EQ(give(&p, LEN, 3), NIC_OK);
 		if (!CHECK_EQ(take_row(&p, row, 4), 2) || !CHECK_EQ(take_row(&p, row + 2, 2), 0))
 			fprintf(stderr, "# wrong packet %zu\n", i);

@@ -78,35 +78,15 @@ static void taken_in_buffers(void)
 
 static void wrong_is_not_taken(void)
 {
-	static const struct {
-		uint8_t op;
-		uint32_t len, buffer;
-		uint64_t where;
-	} wrong[] = {
-		{ NIC_OP_SEND_BUF, LEN, NIC_POOL_BUFFERS, 0 },
-		{ NIC_OP_SEND_BUF, LEN, UINT32_MAX, 0 },
-		{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE - LEN + 1 },
-		{ NIC_OP_SEND_BUF, LEN, 0, NIC_BUFFER_SIZE + 1 },
-		{ NIC_OP_SEND_BUF, LEN, 0, UINT64_MAX - LEN + 1 },
-		{ NIC_OP_SEND_BUF, NIC_BUFFER_SIZE + 1, 0, 0 },
-		{ NIC_OP_SEND_BUF, 0, 0, 0 },
-		{ NIC_OP_SEND_BUF, LEN | NIC_PF_IMM, 0, 0 },
-		{ NIC_OP_SEND, NIC_INLINE_MAX + 1, 0, 0 },
-		{ NIC_OP_SEND, NIC_BUFFER_SIZE, 0, 0 },
-		{ NIC_OP_SEND, 0, 0, 0 },
-		{ NIC_OP_SEND, 8 | NIC_PF_MORE, 0, 0 },
-		{ NIC_OP_SEND_PULL, LEN, 0, 0 },
-	};
-
 	SKIP_ASKING();
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+	for (size_t i = 0; i < WRONGS; i++) {
 		uint64_t before;
 		struct nic_taken out;
 		struct pair p;
 
 		open_quick(&p);
 		before = counter(p.b.nic, "recv_short");
-		forge(&p, wrong[i].op, wrong[i].len, wrong[i].buffer, wrong[i].where);
+		forge(&p, wrong_packets[i].op, wrong_packets[i].len, wrong_packets[i].buffer, wrong_packets[i].where);
 		if (!CHECK_EQ(take(&p, &out), NIC_NOT_DONE) || !CHECK(!out.data && !out.length))
 			fprintf(stderr, "# wrong packet %zu\n", i);
 		CHECK_EQ(counter(p.b.nic, "recv_short"), before);
