@@ -46,7 +46,7 @@ static inline void given(struct nic *nic, struct nic_link *link, uint32_t index,
 		nic_count(nic, demoted, 1);
 	}
 	nic_link_own(link, 1, answers);
-	nic_tx_own_next(nic, len);
+	nic_tx_own_ahead(nic, len);
 }
 
 /* Had it better go in a buffer than in several cells? */
@@ -141,7 +141,7 @@ static inline int give_copy(struct nic *nic, const struct nic_vi_ctx *ctx, const
 	to = nic_buffer(nic, index) + at;
 	memcpy(to, &m.head, sizeof(m.head));
 	nic_copy(to + sizeof(m.head), m.a, m.alen);
-	nic_copy(to + sizeof(m.head) + m.alen, m.b, m.blen);
+	nic_copy_owned(to + sizeof(m.head) + m.alen, m.b, m.blen);
 	return give(nic, link, head, index, at, true);
 }
 

@@ -364,7 +364,7 @@ nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_
 		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i], &local);
 	if (!inside) {
 		link->balance -= (int32_t)n;
-		nic_tx_own_next(nic, w->total);
+		nic_tx_own_ahead(nic, w->total);
 	}
 	nic_count(nic, bytes_write_buffer, w->total);
 	return STEP_WAIT;

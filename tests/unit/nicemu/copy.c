@@ -1,27 +1,74 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies by plain stores (util/copy.c): every length of the loop and of what it leaves, from and to any place, and nothing beside. */
-#include "nicemu/util/copy.h"
+/*
+ * Copies by plain stores (util/copy.c): every length of the loops and of what they leave, from and to any place, and nothing beside.  The source itself,
+ * since a processor takes one of the ways only.
+ */
+#include "nicemu/util/copy.c"
 #include "tests/check.h"
 
-enum { GUARD = 0x5A, FROM = 67, TO = 37, MOST = 520 };
+enum { GUARD = 0x5A, FROM = 67, TO = 37, MOST = 700, FAR = 2 * OWNED_MOST };
+
+typedef void copy_fn(uint8_t *, const uint8_t *, size_t);
+
+static void copied_once(copy_fn *copy, uint32_t len)
+{
+	static uint8_t data[FROM + FAR], room[1 + TO + FAR + 1];
+	uint8_t *from = data + len % FROM, *to = room + 1 + len % TO;
+
+	for (uint32_t i = 0; i < len; i++)
+		from[i] = (uint8_t)(i * 7 + i / 256 + len);
+	memset(room, GUARD, sizeof(room));
+	copy(to, from, len);
+	CHECK(memcmp(to, from, len) == 0 && to[-1] == GUARD && to[len] == GUARD);
+}
+
+static void every_length(copy_fn *copy, uint32_t least)
+{
+	for (uint32_t len = least; len <= MOST; len++)
+		copied_once(copy, len);
+}
+
+static void by_stores(uint8_t *to, const uint8_t *from, size_t len)
+{
+	nic_copy_stores(to, from, len);
+}
+
+static void to_owned(uint8_t *to, const uint8_t *from, size_t len)
+{
+	nic_copy_owned(to, from, len);
+}
 
 static void copied_by_stores(void)
 {
-	static uint8_t data[FROM + MOST], room[1 + TO + MOST + 1];
-
-	for (uint32_t len = 0; len <= MOST; len++) {
-		uint8_t *from = data + len % FROM, *to = room + 1 + len % TO;
-
-		for (uint32_t i = 0; i < len; i++)
-			from[i] = (uint8_t)(i * 7 + len);
-		memset(room, GUARD, sizeof(room));
-		nic_copy_stores(to, from, len);
-		CHECK(memcmp(to, from, len) == 0 && to[-1] == GUARD && to[len] == GUARD);
-	}
+	every_length(by_stores, 0);
 }
+
+/* Short, by any stores that this processor has, and the library's way. */
+static void copied_to_owned(void)
+{
+	every_length(to_owned, 0);
+	for (uint32_t len = OWNED_MOST - 70; len <= OWNED_MOST + 70; len++)
+		copied_once(to_owned, len);
+	copied_once(to_owned, FAR);
+	every_length(owned, 65);
+}
+
+#if defined(__x86_64__)
+static void copied_by_wide_stores(void)
+{
+	if (__builtin_cpu_supports("avx2"))
+		every_length(owned_avx2, 65);
+	if (__builtin_cpu_supports("avx512f"))
+		every_length(owned_avx512, 65);
+}
+#endif
 
 int main(void)
 {
 	CASE(copied_by_stores);
+	CASE(copied_to_owned);
+#if defined(__x86_64__)
+	CASE(copied_by_wide_stores);
+#endif
 	return check_done();
 }
