@@ -75,11 +75,11 @@ static inline void nic_tx_publish_buffer(struct nic *nic, const struct nic_vi_ct
  */
 static inline void nic_tx_own_ahead(const struct nic *nic, size_t len)
 {
-	enum { MOST = 6144, BEGIN = 2048 }; /* bytes */
+	enum { BEGIN = 2048 }; /* bytes */
 	const struct nic_slot *slot = nic->slot;
 
 	if (nic_likely(slot->nbuffers >= 2))
-		nic_prefetch_write_lines(nic_buffer(nic, slot->buffer[slot->nbuffers - 2]), len <= MOST ? len : BEGIN);
+		nic_prefetch_write_lines(nic_buffer(nic, slot->buffer[slot->nbuffers - 2]), len <= NIC_OWNED_MOST ? len : BEGIN);
 }
 
 /* Room for one data packet of so many cells, by leave of the flow strategy. */

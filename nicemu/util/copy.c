@@ -2,10 +2,7 @@
 #include "nicemu/util/atomic.h"
 #include "nicemu/util/copy.h"
 
-enum {
-	AHEAD = 256,       /* bytes; stores leave in their order, and each would wait for its line alone */
-	OWNED_MOST = 6200, /* bytes, with a head; longer ones go the library's way (docs/performance.md) */
-};
+enum { AHEAD = 256 }; /* bytes; stores leave in their order, and each would wait for its line alone */
 
 typedef uint64_t lanes __attribute__((vector_size(32)));
 typedef uint64_t line __attribute__((vector_size(64)));
@@ -111,7 +108,7 @@ static inline void owned_widest(uint8_t *d, const uint8_t *s, size_t n)
 
 void nic_copy_owned_many(void *dst, const void *src, size_t n)
 {
-	if (nic_likely(n <= OWNED_MOST))
+	if (nic_likely(n <= NIC_OWNED_MOST))
 		owned_widest(dst, src, n);
 	else
 		memcpy(dst, src, n);

@@ -67,9 +67,11 @@ static inline void nic_copy(void *dst, const void *src, size_t n)
  */
 void nic_copy_stores(void *dst, const void *src, size_t n);
 
+enum { NIC_OWNED_MOST = 6144 + 64 }; /* bytes, a head with them */
+
 /*
- * To lines that this core has got hold of, n > 64: up to some KB by plain stores, for which the library may take the string instruction from 2 KB on
- * (that is better to lines that another core has, and up to a half slower to one's own).
+ * To lines that this core has got hold of, n > 64: so many by plain stores, for which the library may take the string instruction from 2 KB on (that
+ * is better to lines that another core has, and up to a half slower to one's own).
  */
 void nic_copy_owned_many(void *dst, const void *src, size_t n);
 

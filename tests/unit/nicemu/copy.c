@@ -6,7 +6,7 @@
 #include "nicemu/util/copy.c"
 #include "tests/check.h"
 
-enum { GUARD = 0x5A, FROM = 67, TO = 37, MOST = 700, FAR = 2 * OWNED_MOST };
+enum { GUARD = 0x5A, FROM = 67, TO = 37, MOST = 700, FAR = 2 * NIC_OWNED_MOST };
 
 typedef void copy_fn(uint8_t *, const uint8_t *, size_t);
 
@@ -47,7 +47,7 @@ static void copied_by_stores(void)
 static void copied_to_owned(void)
 {
 	every_length(to_owned, 0);
-	for (uint32_t len = OWNED_MOST - 70; len <= OWNED_MOST + 70; len++)
+	for (uint32_t len = NIC_OWNED_MOST - 70; len <= NIC_OWNED_MOST + 70; len++)
 		copied_once(to_owned, len);
 	copied_once(to_owned, FAR);
 	every_length(owned, 65);
