@@ -360,10 +360,16 @@ static __attribute__((noinline)) uint32_t take_rows(struct cmpi *c, struct cmpi_
 	return n;
 }
 
-/* Behind one in a buffer, which took so much of the pass: those that take no more each, until nothing is left of it. */
+/* The same behind one in a buffer, which took so much of the pass: those that take no more each, until nothing is left of it. */
 static __attribute__((noinline)) uint32_t take_buffers(struct cmpi *c, struct cmpi_proc *proc, uint32_t each, uint32_t left)
 {
-	return take_row_of(c, proc, 1 + (left - 1) / each, each * PASS_PART - 1, true);
+	uint32_t most = 1 + (left - 1) / each, n = 0, row;
+
+	do {
+		row = take_row_of(c, proc, most - n, each * PASS_PART - 1, true);
+		n += row;
+	} while (row == ROW_BUFFERS && n < most);
+	return n;
 }
 
 /* The peer has sent a packet by value: is it another one than the last? */
@@ -486,7 +492,7 @@ static __attribute__((noinline)) int near_packets(struct cmpi *c, struct cmpi_pr
 		found++;
 		if (n >= budget)
 			break;
-		row = arrival->Buffer ? take_buffers(c, proc, each, budget - n) : take_rows(c, proc, PASS_PACKETS - n);
+		row = arrival->Buffer ? take_buffers(c, proc, each, PASS_PACKETS - n) : take_rows(c, proc, PASS_PACKETS - n);
 		n += arrival->Buffer ? row * each : row;
 		found += row;
 	} while (n < budget && VipxRecvTake(proc->vi, arrival) == VIP_SUCCESS);

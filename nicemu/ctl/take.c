@@ -244,6 +244,7 @@ uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq,
 		len = p->len_flags;
 		if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= bound || !(data = buffer_of(nic, p, len))))
 			break;
+		nic_prefetch(data);
 		out[n].data = data;
 		out[n].length = len;
 	}
