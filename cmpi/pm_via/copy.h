@@ -51,16 +51,16 @@ static inline void via_copy(void *dst, const void *src, size_t n)
 static inline void via_ask_for(const void *data, size_t n)
 {
 	enum { MOST = 2048, LINE = 64 };
-	const uint8_t *end = (const uint8_t *)data + (n < MOST ? n : MOST), *at = (const uint8_t *)((uintptr_t)data & ~(uintptr_t)(LINE - 1));
+	uintptr_t end = (uintptr_t)data + (n < MOST ? n : MOST), at = (uintptr_t)data & ~(uintptr_t)(LINE - 1), four = end - 3 * LINE;
 
-	for (; end - at > 3 * LINE; at += 4 * LINE) {
-		__builtin_prefetch(at);
-		__builtin_prefetch(at + LINE);
-		__builtin_prefetch(at + 2 * LINE);
-		__builtin_prefetch(at + 3 * LINE);
+	for (; at < four; at += 4 * LINE) {
+		__builtin_prefetch((const void *)at);
+		__builtin_prefetch((const void *)(at + LINE));
+		__builtin_prefetch((const void *)(at + 2 * LINE));
+		__builtin_prefetch((const void *)(at + 3 * LINE));
 	}
 	for (; at < end; at += LINE)
-		__builtin_prefetch(at);
+		__builtin_prefetch((const void *)at);
 }
 
 #endif

@@ -11,15 +11,16 @@ _Static_assert(NIC_BRIEF == NIC_PAYLOAD + NIC_PAYLOAD_MORE, "two cells");
 
 enum { AHEAD = 2048 }; /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
 
-/* The message in the buffer that a packet brings; NULL: it is no good one. */
-static inline uint8_t *buffer_of(const struct nic *nic, const struct nic_packet *p, uint32_t len)
+/* The message in the buffer that a packet brings, len <= NIC_BUFFER_SIZE; false: it is no good one. */
+static inline bool in_buffer(const struct nic *nic, const struct nic_packet *p, uint32_t len, uint8_t **data)
 {
 	uint64_t where = p->buf.addr;
 	uint32_t index = p->buf.buffer;
 
-	if (nic_unlikely(index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE || len > NIC_BUFFER_SIZE - where))
-		return NULL;
-	return nic_buffer(nic, index) + where;
+	if (nic_unlikely(index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE - len))
+		return false;
+	*data = nic_buffer(nic, index) + where;
+	return true;
 }
 
 static inline void ask_for(const uint8_t *payload, uint32_t len)
@@ -40,8 +41,7 @@ static inline void ahead(const struct nic *nic, struct nic_link *link)
 	if (!p || p->op != NIC_OP_SEND_BUF)
 		return;
 	len = p->len_flags & NIC_PF_LEN;
-	data = buffer_of(nic, p, len);
-	if (data) {
+	if (len <= NIC_BUFFER_SIZE && in_buffer(nic, p, len, &data)) {
 		link->rx_ahead = link->rx_pos;
 		ask_for(data, len);
 	}
@@ -120,7 +120,7 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 		handed(nic, ctx, out, NULL, len);
 		give_surplus(nic, link);
 	} else {
-		if (nic_unlikely((!pool && len > NIC_INLINE_MAX) || !(buffer = buffer_of(nic, p, len))))
+		if (nic_unlikely((!pool && len > NIC_INLINE_MAX) || !in_buffer(nic, p, len, &buffer)))
 			return 0;
 		take_buffer(nic, ctx, link, out, buffer, len, pool);
 	}
@@ -165,7 +165,7 @@ static nic_noinline int take_given(struct nic *nic, const struct nic_vi_ctx *ctx
 	uint8_t *buffer;
 
 	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || ctx->rx_quick != NIC_BUFFER_SIZE || len - 1 >= NIC_BUFFER_SIZE ||
-	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || !(buffer = buffer_of(nic, p, len))))
+	                 ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || !in_buffer(nic, p, len, &buffer)))
 		return take_found(nic, ctx, cq, out);
 	take_buffer(nic, ctx, link, out, buffer, len, true);
 	return NIC_OK;
@@ -242,7 +242,7 @@ uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq,
 		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
 			break;
 		len = p->len_flags;
-		if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= bound || !(data = buffer_of(nic, p, len))))
+		if (nic_unlikely(nic_packet_word_of(p) != word || len - 1 >= bound || !in_buffer(nic, p, len, &data)))
 			break;
 		nic_prefetch(data);
 		out[n].data = data;
