@@ -10,8 +10,7 @@
 
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
-	CELLS_MANY = 400,            /* bytes of a message in cells, in a stream, or where senders let go of lines: those of a buffer come faster then */
-	CELLS_MOST = 928,            /* the same of any message: CMPI_AM_SHORT and C-MPI's header */
+	CELLS_MOST = 400,            /* bytes of a message in cells: those of a buffer come faster, alone and in a stream */
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
@@ -47,12 +46,6 @@ static inline void given(struct nic *nic, struct nic_link *link, uint32_t index,
 	}
 	nic_link_own(link, 1, answers);
 	nic_tx_own_ahead(nic, len);
-}
-
-/* Had it better go in a buffer than in several cells? */
-static inline bool better_in_buffer(const struct nic_link *link, uint32_t len)
-{
-	return len > CELLS_MANY && (link->demotes || len > CELLS_MOST || !nic_link_would_answer(link));
 }
 
 /* None is in hand.  To find the pool empty, or somebody at it, takes longer than a message: then some that may go in cells go unasked. */
@@ -207,7 +200,7 @@ static nic_noinline int send_short(struct nic *nic, const struct nic_vi_ctx *ctx
 		return NIC_NOT_DONE;
 	if (len > NIC_INLINE_MAX)
 		return send_in_buffer(nic, ctx, msg, link, len) ? NIC_OK : NIC_NOT_DONE;
-	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || better_in_buffer(link, len)) && send_in_buffer(nic, ctx, msg, link, len))
+	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || len > CELLS_MOST) && send_in_buffer(nic, ctx, msg, link, len))
 		return NIC_OK;
 	return send_filled(nic, ctx, msg, link, len);
 }
@@ -287,7 +280,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_short(nic, ctx, msg, link);
 	if (nic_unlikely(len > NIC_PAYLOAD)) {
-		if (better_in_buffer(link, (uint32_t)len))
+		if (len > CELLS_MOST)
 			return send_many(nic, ctx, msg, link, (uint32_t)len);
 		if (nic_unlikely(!fits_cells(msg, link)))
 			return send_short(nic, ctx, msg, link);

@@ -201,18 +201,12 @@ static inline void nic_link_publish(struct nic_link *link, struct nic_packet *pa
 }
 
 /*
- * Would a packet that is sent now be the first since something came?  Then the peer most likely does nothing but wait for it.  Otherwise it is one of
+ * Is a packet that is being sent the first since something came?  Then the peer most likely does nothing but wait for it.  Otherwise it is one of
  * a stream, and the peer is behind.
  */
-static inline bool nic_link_would_answer(const struct nic_link *link)
-{
-	return link->rx_pos != link->answered;
-}
-
-/* The same of one that is being sent. */
 static inline bool nic_link_answers(struct nic_link *link)
 {
-	bool answers = nic_link_would_answer(link);
+	bool answers = link->rx_pos != link->answered;
 
 	link->answered = link->rx_pos;
 	return answers;
