@@ -106,10 +106,17 @@ BANDWIDTH_BARS = (
     Bar("bandwidth 64 - 256 KiB", 64 * KIB, 256 * KIB, 1.4),
     Bar("bandwidth 1 MiB and up", MIB, LARGEST, 2.0),
 )
+# Three times a power of two: where a copy or a protocol changes its ways need not be at a power of two.
+BETWEEN = 3
 ALLOC_BARS = (Bar("bidirectional bandwidth, MPI_Alloc_mem, 64 - 512 KiB", 64 * KIB, 512 * KIB, 1.8),)
 OTHER_COLL = tuple(name for name in COLL if not name.startswith("qnix"))
 CROWD = ("qnix", "mtl-qnix", "vader", "ucx", "mpich")
 ONE_SIDED = ("qnix", "vader", "ucx", "mpich")
+
+
+def between(bars):
+    """The same bars at the sizes between."""
+    return tuple(dataclasses.replace(bar, text=f"{bar.text}, at 3 x 2^n") for bar in bars)
 
 
 def coll(test, title, ranks):
@@ -134,6 +141,10 @@ PARTS = (
          bars=ALLOC_BARS),
     Part("bibw-real", "Bidirectional bandwidth, real data", Case("bibw", options=("-r",)),
          bars=ahead("bidirectional bandwidth, real data")),
+    Part("latency-between", "Latency, at 3 x 2^n bytes", Case("latency", low=BETWEEN), bars=between(LATENCY_BARS)),
+    Part("bandwidth-between", "Bandwidth, at 3 x 2^n bytes", Case("bw", low=BETWEEN), bars=between(BANDWIDTH_BARS)),
+    Part("bandwidth-real-between", "Bandwidth, real data, at 3 x 2^n bytes", Case("bw", options=("-r",), low=BETWEEN),
+         bars=ahead("bandwidth, real data, at 3 x 2^n")),
     Part("put", "Put, flushed", Case("put_latency"), ONE_SIDED, ahead("one-sided put")),
     Part("put-rate", "Puts, 64 for a flush", Case("put_rate"), ONE_SIDED, ahead("rate of puts, 64 for a flush")),
     Part("put-bw", "Put bandwidth, 64 for a flush", Case("put_bw"), ONE_SIDED, ahead("bandwidth of puts, 64 for a flush")),
