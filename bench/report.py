@@ -13,7 +13,7 @@ from plot import Canvas
 from runner import TESTS, BenchError, size_text, speed
 
 MARK = re.compile(r"(<!-- measured: begin (\w+) -->\n).*?(<!-- measured: end -->)", re.S)
-ROWS = {1, 8} | {1 << k for k in range(6, 23)}  # sizes that a table shows; bars look at all
+ROWS = {1, 8} | {1 << k for k in range(6, 23)} | {3 << k for k in range(5, 21)}  # sizes that a table shows; bars look at all
 UNITS = {"us": ("us", 1), "MB/s": ("GB/s", 1e-3), "msg/s": ("M/s", 1e-6), "instructions": ("instructions", 1), "": ("", 1)}
 FIELDS = {"init": ("MPI_Init, ms", 1e3), "own": ("memory a rank, KB", 1), "wall": ("the whole job, s", 1)}
 
