@@ -3,13 +3,15 @@
  * Probe: are the two processors that a benchmark is about to use two cores, or two halves of one, and does nobody else use
  * them?  A virtual machine may be moved between one run and the next, so the runner asks before and after each round.
  *
- *     probe [CPU CPU]          without arguments the first two cores that this process may use
+ *     probe [-m BYTES] [CPU CPU]     without arguments the first two cores that this process may use
  *
  * It prints one line:   cpus=0,1 oneway_ns=71.3 median_ns=74.0 slowdown=1.01 share=0.99
  *   oneway_ns   half the time of a ping-pong by two flags, each in a cache line of its own (best and median of many)
  *   slowdown    how much longer a loop of arithmetic takes when the other processor runs it too: about 1 on two cores,
  *               1.5 to 2 on two hardware threads of one (best of many: what others take does not show)
  *   share       while both calculate for some 40 ms, the least part of a core that either of them got
+ * With -m the ping-pong carries a message of so many bytes, copied into a buffer that both share and out of it: what is left of a
+ * latency when MPI and its transport cost nothing but their two copies.
  *
  * This is no MPI program: two threads of one process, each bound to its processor.
  */
@@ -21,9 +23,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { CHUNKS = 60, TURNS = 500, LINE = 128, LOOP = 200000, SPIN_NS = 40000000 };
+enum { CHUNKS = 60, TURNS = 500, LINE = 128, LOOP = 200000, SPIN_NS = 40000000, MOST = 1 << 20 };
 
 struct flag {
 	_Alignas(LINE) _Atomic int turn;
@@ -32,6 +36,8 @@ struct flag {
 static struct flag ping, pong;
 static struct flag stage;             /* how far the first thread is; the second follows */
 static int cpus[2];
+static size_t bytes;                  /* of a message */
+static _Alignas(4096) char buffer[MOST], memory[2][2][MOST]; /* of each thread: what it sends, what it has received */
 static double second_rate;            /* chunks of arithmetic per nanosecond; read when the second thread has ended */
 
 static double now_ns(void)
@@ -63,6 +69,20 @@ static void await(struct flag *f, int turn)
 static void set(struct flag *f, int turn)
 {
 	atomic_store_explicit(&f->turn, turn, memory_order_release);
+}
+
+static void message(struct flag *f, int turn, int who)
+{
+	if (bytes)
+		memcpy(buffer, memory[who][0], bytes);
+	set(f, turn);
+}
+
+static void await_message(struct flag *f, int turn, int who)
+{
+	await(f, turn);
+	if (bytes)
+		memcpy(memory[who][1], buffer, bytes);
 }
 
 /* Independent multiplications: one thread alone keeps the multiplier of a core busy. */
@@ -99,8 +119,8 @@ static void *second(void *unused)
 	bind_to(cpus[1]);
 	await(&stage, 1);
 	for (int turn = 1; turn <= CHUNKS * TURNS; turn++) {
-		await(&ping, turn);
-		set(&pong, turn);
+		await_message(&ping, turn, 1);
+		message(&pong, turn, 1);
 	}
 	await(&stage, 3);
 	set(&pong, -1);
@@ -128,8 +148,8 @@ static void ping_pong(double *best, double *median)
 		double start = now_ns();
 
 		for (int i = 0; i < TURNS; i++, turn++) {
-			set(&ping, turn);
-			await(&pong, turn);
+			message(&ping, turn, 0);
+			await_message(&pong, turn, 0);
 		}
 		chunk[k] = (now_ns() - start) / TURNS / 2;
 	}
@@ -180,18 +200,40 @@ static bool choose(void)
 	return n == 2;
 }
 
+/* False: it has said why. */
+static bool options(int argc, char **argv)
+{
+	bool good = true;
+	char *end;
+	int c;
+
+	while ((c = getopt(argc, argv, "m:")) != -1) {
+		bytes = c == 'm' ? strtoul(optarg, &end, 10) : 0;
+		good = good && c == 'm' && end != optarg && !*end && bytes <= MOST;
+	}
+	if (!good || (argc != optind && argc != optind + 2)) {
+		fprintf(stderr, "usage: probe [-m BYTES] [CPU CPU] (at most %d bytes)\n", MOST);
+		return false;
+	}
+	if (argc != optind) {
+		cpus[0] = atoi(argv[optind]);
+		cpus[1] = atoi(argv[optind + 1]);
+	} else if (!choose()) {
+		fprintf(stderr, "probe: only one core may be used here\n");
+		return false;
+	}
+	for (int who = 0; who < 2; who++)
+		memset(memory[who], 1 + who, sizeof memory[who]);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	double best, median, alone, together = 1e18, rate;
 	pthread_t thread;
 
-	if (argc == 3) {
-		cpus[0] = atoi(argv[1]);
-		cpus[1] = atoi(argv[2]);
-	} else if (argc != 1 || !choose()) {
-		fprintf(stderr, argc != 1 ? "usage: probe [CPU CPU]\n" : "probe: only one core may be used here\n");
+	if (!options(argc, argv))
 		return 2;
-	}
 	if (!bind_to(cpus[0]) || pthread_create(&thread, NULL, second, NULL)) {
 		fprintf(stderr, "probe: cannot use processors %d and %d\n", cpus[0], cpus[1]);
 		return 2;
