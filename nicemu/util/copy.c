@@ -2,46 +2,26 @@
 #include "nicemu/util/atomic.h"
 #include "nicemu/util/copy.h"
 
-enum { AHEAD = 256 }; /* bytes; stores leave in their order, and each would wait for its line alone */
+enum { AHEAD = 256 }; /* bytes */
 
 typedef uint64_t lanes __attribute__((vector_size(32)));
 typedef uint64_t line __attribute__((vector_size(64)));
 
-/* As wide as the caller's instructions are. */
-static inline __attribute__((always_inline)) void stores(uint8_t *d, const uint8_t *s, size_t n)
-{
-	lanes a, b, c, e;
-
-	for (; n >= 4 * sizeof(lanes); n -= 4 * sizeof(lanes), s += 4 * sizeof(lanes), d += 4 * sizeof(lanes)) {
-		nic_prefetch_write(d + AHEAD);
-		nic_prefetch_write(d + AHEAD + 64);
-		memcpy(&a, s, sizeof(a));
-		memcpy(&b, s + sizeof(a), sizeof(b));
-		memcpy(&c, s + 2 * sizeof(a), sizeof(c));
-		memcpy(&e, s + 3 * sizeof(a), sizeof(e));
-		memcpy(d, &a, sizeof(a));
-		memcpy(d + sizeof(a), &b, sizeof(b));
-		memcpy(d + 2 * sizeof(a), &c, sizeof(c));
-		memcpy(d + 3 * sizeof(a), &e, sizeof(e));
-	}
-	if (n > 64) {
-		nic_copy_short(d, s, 64);
-		d += 64, s += 64, n -= 64;
-	}
-	nic_copy_short(d, s, n);
-}
-
 /*
- * n > 64, lanes of at most that.  The last piece overlaps with the one before it, and is read first.  A macro, since the compiler keeps no lanes wider
- * than its registers in a function that it has not been inlined into yet.
+ * n > 64, lanes of at most that.  The last piece overlaps with the one before it, and is read first.  ask: the lines are not here yet; stores leave in their
+ * order, and each would wait for its line alone.  A macro, since the compiler keeps no lanes wider than its registers in a function that it has not been
+ * inlined into yet.
  */
-#define OWNED(lanes, d, s, n)                                                                                             \
+#define STORES(lanes, ask, d, s, n)                                                                                       \
 	do {                                                                                                              \
+		const size_t four_ = 4 * sizeof(lanes);                                                                   \
 		uint8_t *end_ = (d) + (n) - sizeof(lanes);                                                                \
 		lanes a_, b_, c_, e_, last_;                                                                              \
                                                                                                                           \
 		memcpy(&last_, (s) + (n) - sizeof(lanes), sizeof(lanes));                                                 \
-		for (; (n) > 4 * sizeof(lanes); (n) -= 4 * sizeof(lanes), (s) += 4 * sizeof(lanes), (d) += 4 * sizeof(lanes)) { \
+		for (; (n) > four_; (n) -= four_, (s) += four_, (d) += four_) {                                           \
+			for (size_t k_ = 0; (ask) && k_ < four_; k_ += 64)                                                \
+				nic_prefetch_write((d) + AHEAD + k_);                                                     \
 			memcpy(&a_, (s), sizeof(lanes));                                                                  \
 			memcpy(&b_, (s) + sizeof(lanes), sizeof(lanes));                                                  \
 			memcpy(&c_, (s) + 2 * sizeof(lanes), sizeof(lanes));                                              \
@@ -58,30 +38,35 @@ static inline __attribute__((always_inline)) void stores(uint8_t *d, const uint8
 		memcpy(end_, &last_, sizeof(lanes));                                                                      \
 	} while (0)
 
+static void stores(uint8_t *d, const uint8_t *s, size_t n)
+{
+	STORES(__uint128_t, true, d, s, n);
+}
+
 static void owned(uint8_t *d, const uint8_t *s, size_t n)
 {
-	OWNED(__uint128_t, d, s, n);
+	STORES(__uint128_t, false, d, s, n);
 }
 
 #if defined(__x86_64__)
 static __attribute__((target("avx2"))) void stores_avx2(uint8_t *d, const uint8_t *s, size_t n)
 {
-	stores(d, s, n);
+	STORES(lanes, true, d, s, n);
 }
 
 static __attribute__((target("avx2"))) void owned_avx2(uint8_t *d, const uint8_t *s, size_t n)
 {
-	OWNED(lanes, d, s, n);
+	STORES(lanes, false, d, s, n);
 }
 
 static __attribute__((target("avx512f"))) void owned_avx512(uint8_t *d, const uint8_t *s, size_t n)
 {
-	OWNED(line, d, s, n);
+	STORES(line, false, d, s, n);
 }
 
-void nic_copy_stores(void *dst, const void *src, size_t n)
+static inline void stores_widest(uint8_t *d, const uint8_t *s, size_t n)
 {
-	(__builtin_cpu_supports("avx2") ? stores_avx2 : stores)(dst, src, n);
+	(__builtin_cpu_supports("avx2") ? stores_avx2 : stores)(d, s, n);
 }
 
 /* Not with 512 bits where only the first set of them is known: those processors lower their clock for it. */
@@ -95,9 +80,9 @@ static inline void owned_widest(uint8_t *d, const uint8_t *s, size_t n)
 		owned(d, s, n);
 }
 #else
-void nic_copy_stores(void *dst, const void *src, size_t n)
+static inline void stores_widest(uint8_t *d, const uint8_t *s, size_t n)
 {
-	stores(dst, src, n);
+	stores(d, s, n);
 }
 
 static inline void owned_widest(uint8_t *d, const uint8_t *s, size_t n)
@@ -105,6 +90,14 @@ static inline void owned_widest(uint8_t *d, const uint8_t *s, size_t n)
 	owned(d, s, n);
 }
 #endif
+
+void nic_copy_stores(void *dst, const void *src, size_t n)
+{
+	if (n <= 64)
+		nic_copy_short(dst, src, n);
+	else
+		stores_widest(dst, src, n);
+}
 
 void nic_copy_owned_many(void *dst, const void *src, size_t n)
 {

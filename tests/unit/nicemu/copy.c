@@ -51,15 +51,23 @@ static void copied_to_owned(void)
 		copied_once(to_owned, len);
 	copied_once(to_owned, FAR);
 	every_length(owned, 65);
+	every_length(stores, 65);
 }
 
 #if defined(__x86_64__)
-static void copied_by_wide_stores(void)
+static void copied_by_32_bytes(void)
 {
-	if (__builtin_cpu_supports("avx2"))
-		every_length(owned_avx2, 65);
-	if (__builtin_cpu_supports("avx512f"))
-		every_length(owned_avx512, 65);
+	if (!__builtin_cpu_supports("avx2"))
+		SKIP("the processor has no stores of 32 bytes");
+	every_length(owned_avx2, 65);
+	every_length(stores_avx2, 65);
+}
+
+static void copied_by_64_bytes(void)
+{
+	if (!__builtin_cpu_supports("avx512f"))
+		SKIP("the processor has no stores of 64 bytes");
+	every_length(owned_avx512, 65);
 }
 #endif
 
@@ -68,7 +76,8 @@ int main(void)
 	CASE(copied_by_stores);
 	CASE(copied_to_owned);
 #if defined(__x86_64__)
-	CASE(copied_by_wide_stores);
+	CASE(copied_by_32_bytes);
+	CASE(copied_by_64_bytes);
 #endif
 	return check_done();
 }
