@@ -46,7 +46,7 @@ enum {
 	CMPI_ADDR_MAX = 40,      /* bytes of an address blob, at most */
 	CMPI_TAGS = 256,
 	CMPI_AM_MAX = 32768 + 64, /* payload bytes of one active message, at most */
-	CMPI_AM_SHORT = 920,     /* payloads up to here fit a NIC command (nicemu/ctl/give.c, CELLS_MOST): the cheapest, most of all up to 40 */
+	CMPI_AM_SHORT = 392,     /* payloads up to here travel in cells (nicemu/ctl/give.c, CELLS_MOST): the cheapest, most of all up to 40 */
 	CMPI_KEY_LEN = 24,       /* bytes of a registration as it travels to a peer */
 };
 

@@ -10,7 +10,7 @@
 
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
-	CELLS_MOST = 400,            /* bytes of a message in cells: those of a buffer come faster, alone and in a stream */
+	CELLS_MOST = 400,            /* bytes of a message in cells: those of a buffer come faster, alone (where cores are far apart from some 650 on) and in a stream */
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
