@@ -135,16 +135,19 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	return total <= (row ? link->put_busy : link->put_max) && !nic_in_doubt(&link->put);
 }
 
-/* Is it one at a time?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through. */
+/*
+ * Is it one at a time?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through.
+ * Buffers that come back ask for nothing.
+ */
 static inline bool is_single(const struct nic *nic, const struct nic_link *link)
 {
-	return !in_a_row(nic, link) && !nic_link_any(link);
+	return !in_a_row(nic, link) && (!nic_link_any(link) || link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].op == NIC_OP_RETURN);
 }
 
 /* Do the ways of single transfers of so many bytes race? */
 static inline bool races(const struct nic_link *link, bool write, uint32_t total)
 {
-	return nic_link_half_races(link, total) || nic_link_races(link, write, total) || nic_link_brief_races(link, write, total);
+	return nic_link_half_races(link, total) || nic_link_races(link, total) || nic_link_brief_races(link, write, total);
 }
 
 /* Of such a transfer that is single, and that could go either way: is it timed? */
@@ -164,9 +167,9 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 }
 
 /* Does it depend on the times whether the transfer that begins now is a stream? */
-static inline bool streams_raced(const struct nic_link *link, uint32_t op, uint32_t total)
+static inline bool streams_raced(const struct nic_link *link, uint32_t total)
 {
-	return link->raced && !link->stream_later && nic_link_races(link, op == NIC_CTL_RDMA_WRITE, total);
+	return link->raced && !link->stream_later && nic_link_races(link, total);
 }
 
 static enum nic_way how(const struct nic *nic, struct nic_link *link, const struct work *w)
@@ -179,11 +182,13 @@ static enum nic_way how(const struct nic *nic, struct nic_link *link, const stru
 	if (!link->cma)
 		return NIC_STREAM;
 	link->raced = races(link, write, w->total) && !imm && is_single(nic, link) && is_timed(link, write, w->total);
-	packets = streams_raced(link, w->op, w->total) ? nic_dma_streams(link, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
+	packets = streams_raced(link, w->total) ? nic_dma_streams(link, write, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
-	if (link->ask_tail - link->ask_head >= NIC_CLAIMS || absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
+	if (absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
 		return NIC_ALONE; /* there is nobody to ask, or no room for it */
+	if (link->ask_tail - link->ask_head >= NIC_CLAIMS)
+		return packets ? NIC_LATER : NIC_ALONE;
 	if (packets)
 		return NIC_STREAM;
 	if (halves && w->nseg == 1 && !(w->control & NIC_CTL_IMMEDIATE) && nic_ask_half_of(w) && nic_tx_peer_pulls(nic, link) &&
@@ -304,6 +309,8 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	switch (how(nic, link, w)) {
+	case NIC_LATER:
+		return STEP_AGAIN;
 	case NIC_STREAM:
 		if (nic_ask_read(nic, vi, link, e, w))
 			return STEP_WAIT;
@@ -369,9 +376,7 @@ nic_noinline void nic_promise_kept(struct nic *nic)
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	bool write = r->op == NIC_CTL_RDMA_WRITE;
-
-	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !(nic_link_races(link, write, r->length) && is_single(nic, link)) &&
+	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !(nic_link_races(link, r->length) && is_single(nic, link)) &&
 	               (!in_packets(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);

@@ -8,8 +8,6 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/tx.h"
 
-enum { NIC_PUT_PARTS = 2 }; /* packets of a write at most: see part_of */
-
 /*
  * Packets of a write, and short reads, would be waited for in vain again and again if the peer computes and looks now and then, or
  * copies for itself.  Doubt comes fast and goes slowly, so that who is late more than now and then hardly ever gets them.  So with

@@ -3,7 +3,8 @@
  * Control program: remote memory, what the NIC at the other end is asked for (rdma.c, which chooses; rdma_serve.c, which does it there).
  *
  * A packet names a claim (mem/claim.h), the descriptor waits.  Of what the other NIC has not claimed when it has shown no sign of
- * life for a number of passes, nothing is left to it: this NIC closes the claim and does the rest alone.  Until the other one looks
+ * life for a number of passes, the more the longer that would take alone, nothing is left to it: this NIC closes the claim and does the rest.
+ * Until the other one looks
  * at the requests that it has been sent it is not asked again.  For a half that has not been begun when this NIC is through with its
  * own there is no patience, unless the other one is at work on one before it: the rest takes no longer than a wait.
  *
@@ -14,7 +15,7 @@
  * NIC does is always the front of the queue.  The rest is done in order, when all before it is complete.  With that, two
  * writes to the same place end as they were posted (nic_rdma_write delays one that could not); sends, immediate data and
  * reads wait for the writes before them (`fenced` in tx.c).  Packets of writes are put in place when they are taken from the
- * link, before older requests of reads.
+ * link, before older requests of reads.  Of a long write they leave as those before are put in place; other writes wait until all have left.
  */
 #include "nicemu/ctl/rdma.h"
 
@@ -26,8 +27,12 @@
 enum {
 	PATIENCE = 128,      /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
-	PART_MIN = 4096,
+	LOOK = 1024,         /* bytes of streams that a look more is spent on */
+	AWAY = 1 << 20,      /* bytes of writes on their way, behind which the next one waits: more buffers would fall out of the caches */
+	BRIEF = 32 << 10,    /* bytes of the longest of these writes */
+	PART_MIN = 4096, PART_MOST = 16384,
 };
+_Static_assert(NIC_PUT_MAX / PART_MOST < NIC_CLAIM_PLACES, "their parts can be counted");
 
 static struct nic_claim *asked(const struct nic_link *link, uint32_t id)
 {
@@ -50,13 +55,13 @@ static void reread(const struct nic_txe *e, struct work *w)
 
 /*
  * Of the only transfer, halves: both ends are soon at work, and not more packets than that, each of which takes as long as some KB do where cores are
- * far apart.  Of many, large ones.
+ * far apart.  Of a longer one so many that what is under way stays near.  Of many, large ones.
  */
 static uint32_t part_of(uint32_t total)
 {
-	uint32_t part = ((total + 1) / 2 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1);
+	uint32_t half = ((total + 1) / 2 + PART_MIN - 1) & ~(uint32_t)(PART_MIN - 1);
 
-	return part < PART_MIN ? PART_MIN : part > NIC_RDMA_PART_MAX ? NIC_RDMA_PART_MAX : part;
+	return half < PART_MIN ? PART_MIN : half > PART_MOST ? PART_MOST : half;
 }
 
 /* The same, by what is under way just now. */
@@ -76,7 +81,8 @@ static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *l
 	link->mutual -= link->mutual != 0;
 	a = &link->ask[id % NIC_CLAIMS];
 	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total,
-		.reply = NIC_REPLIES };
+		.alone = op == NIC_OP_READ_REQ || op == NIC_OP_WRITE_PART ? w->total : 0, .reply = NIC_REPLIES };
+	link->alone += a->alone;
 	a->began = link->raced ? nic_dma_start() : 0;
 	link->raced = false;
 	nic_claim_open(asked(link, id), id);
@@ -110,6 +116,12 @@ static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, 
 	return a;
 }
 
+/* Must a write that goes in packets stay behind this one?  Of those in packets, only behind parts that have still to leave. */
+static bool in_the_way(const struct nic_ask *a)
+{
+	return a->op == NIC_OP_WRITE_HALF || (a->op == NIC_OP_WRITE_PART && a->from < a->limit);
+}
+
 static bool is_write(const struct nic_ask *a)
 {
 	return a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_WRITE_PART;
@@ -121,6 +133,9 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 
 	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
+	link->in_the_way -= in_the_way(a);
+	link->alone -= a->alone;
+	link->away -= a->op == NIC_OP_WRITE_PART ? a->from - a->placed : 0;
 	a->open = false;
 	link->replies &= ~(1u << a->reply);
 	nic->nshared--;
@@ -234,6 +249,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 	if (!p)
 		return STEP_AGAIN;
 	a = ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from, w->seg[0].addr + from, p);
+	link->in_the_way += in_the_way(a);
 	error = nic_rdma_copy(nic, link, w, &first, 1, 0, from);
 	if (nic_unlikely(error)) {
 		nic_rdma_settle(nic, link, a);
@@ -293,13 +309,16 @@ nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *li
 }
 
 /* The next bytes of these pieces, which have been found ours to read. */
-static void gather(struct nic *nic, struct iovec **piece, uint8_t *to, uint32_t len)
+static void gather(struct nic *nic, struct iovec **piece, uint8_t *to, uint32_t len, bool row)
 {
 	while (len) {
 		struct iovec *v = *piece;
 		uint32_t part = v->iov_len < len ? (uint32_t)v->iov_len : len;
 
-		nic_host_read(nic, to, (uintptr_t)v->iov_base, part);
+		if (row)
+			nic_host_read_owned(nic, to, (uintptr_t)v->iov_base, part);
+		else
+			nic_host_read(nic, to, (uintptr_t)v->iov_base, part);
 		v->iov_base = (char *)v->iov_base + part;
 		v->iov_len -= part;
 		*piece += v->iov_len == 0;
@@ -330,48 +349,92 @@ static bool are_known(struct nic *nic, const uint32_t *index, uint32_t n, uint32
 	return known;
 }
 
-/* One part of the write: in the buffer, or in the packet. */
-static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, const struct nic_ask *a, uint32_t part,
-                    const uint32_t *buffer, struct iovec **local)
+/* The next part of the write: in the buffer, or in the packet. */
+static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, struct nic_ask *a, const uint32_t *buffer,
+                    struct iovec **local)
 {
-	uint32_t from = part * a->part, len = w->total - from < a->part ? w->total - from : a->part;
+	uint32_t from = a->from, len = w->total - from < a->part ? w->total - from : a->part;
 	struct nic_packet *p = nic_link_reserve(link, 0);
 
 	if (buffer)
 		p->put.buffer = *buffer;
-	gather(nic, local, buffer ? nic_buffer(nic, *buffer) : p->put.data, len);
+	gather(nic, local, buffer ? nic_buffer(nic, *buffer) : p->put.data, len, a->part == NIC_RDMA_PART_MAX);
 	p->put.handle = w->desc->seg[0].handle;
 	p->put.addr = w->desc->seg[0].addr + from;
 	p->put.claim = a->id;
-	p->put.part = part;
+	p->put.part = from ? from / a->part : 0;
 	nic_tx_head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
 	nic_tx_publish(nic, link, p);
+	a->from += len;
+	link->away += len;
+}
+
+/* How many parts of a write leave now, when so many are under way. */
+static uint32_t parts_now(const struct nic_ask *a, uint32_t under_way)
+{
+	uint32_t left = (a->limit - a->from + a->part - 1) / a->part, most = NIC_PUT_PARTS - under_way;
+
+	return left < most ? left : most;
+}
+
+/* More of a long write, of which so many parts are in place.  0: there is no room, or nothing that may leave now. */
+static int put_more(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t placed)
+{
+	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
+	uint32_t n = parts_now(a, (a->from + a->part - 1) / a->part - placed), index[NIC_PUT_PARTS];
+	struct iovec pieces[NIC_DESC_SEGS_MAX], *local = pieces;
+	uint32_t before = a->from;
+	struct work w;
+
+	if (!n || !nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || !take_buffers(nic, index, n))
+		return 0;
+	if (a->began && !are_known(nic, index, n, a->part))
+		a->began = 0;
+	reread(entry(nic, a), &w);
+	if (nic_unlikely(!nic_rdma_pieces(nic, ctx, &w, a->from, w.total - a->from, pieces))) { /* deregistered: told when the peer is through with a part */
+		while (n)
+			nic_buffer_give(nic, index[--n]);
+		nic_claim_close(asked(link, a->id));
+		a->closed = true;
+		return 1;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		put_one(nic, ctx, link, &w, a, &index[i], &local);
+	link->in_the_way -= !in_the_way(a);
+	link->balance -= (int32_t)n;
+	nic_count(nic, bytes_write_buffer, a->from - before);
+	return 1;
 }
 
 nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t part = part_now(link, w), n = (w->total + part - 1) / part, index[NIC_PUT_PARTS];
+	uint32_t part = part_now(link, w), all = (w->total + part - 1) / part, n = all < NIC_PUT_PARTS ? all : NIC_PUT_PARTS;
+	uint32_t index[NIC_PUT_PARTS];
 	bool inside = w->total <= NIC_PUT_SHORT;
 	struct nic_ask *a;
 
-	if (!nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || (!inside && !take_buffers(nic, index, n)))
+	if ((ctx->writes && link->away >= AWAY) || !nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) ||
+	    (!inside && !take_buffers(nic, index, n)))
 		return STEP_AGAIN;
 	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
 	if (a->began && !inside && !are_known(nic, index, n, part))
 		a->began = 0;
 	for (uint32_t i = 0; i < n; i++)
-		put_one(nic, ctx, link, w, a, i, inside ? NULL : &index[i], &local);
+		put_one(nic, ctx, link, w, a, inside ? NULL : &index[i], &local);
 	if (!inside) {
 		link->balance -= (int32_t)n;
 		nic_tx_own_ahead(nic, w->total);
 	}
-	nic_count(nic, bytes_write_buffer, w->total);
+	link->in_the_way += in_the_way(a);
+	nic_count(nic, bytes_write_buffer, a->from);
 	return STEP_WAIT;
 }
 
 bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets)
 {
+	if (packets && !link->in_the_way)
+		return false;
 	for (uint32_t id = link->ask_head; id != link->ask_tail; id++) {
 		const struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 		const struct nic_desc *desc;
@@ -380,7 +443,7 @@ bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t 
 		if (!a->open || a->vi != vi || !is_write(a))
 			continue;
 		if (a->op == NIC_OP_WRITE_PART) {
-			if (!packets)
+			if (!packets || in_the_way(a))
 				return true;
 			continue;
 		}
@@ -471,6 +534,15 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 		nic_doubt_late(&link->get);
 }
 
+/* So many parts of a write are in place. */
+static void now_placed(struct nic_link *link, struct nic_ask *a, uint32_t placed)
+{
+	uint32_t bytes = placed * a->part < a->from ? placed * a->part : a->from;
+
+	link->away = link->away + a->placed - bytes;
+	a->placed = bytes;
+}
+
 /* Of a write in packets. */
 static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word)
 {
@@ -481,9 +553,12 @@ static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a
 		finish(nic, link, a, 0);
 		return 1;
 	}
+	now_placed(link, a, placed);
 	if (word & NIC_CLAIM_REFUSED)
 		placed = 0;
-	else if (!a->closed || nic_claim_placing(word))
+	else if (!a->closed)
+		return put_more(nic, link, a, placed);
+	else if (nic_claim_placing(word))
 		return 0;
 	finish(nic, link, a, move_late(nic, link, a, placed * a->part));
 	return 1;
@@ -565,6 +640,27 @@ static bool sign(struct nic_link *link, const struct nic_ask *a)
 	return a->op == NIC_OP_WRITE_PART ? nic_claim_placing(word) : (word & NIC_CLAIM_PARTS) != 0;
 }
 
+/* Is the peer at a part of that stream of a read just now?  Where its memory is slow a part takes longer than the patience is. */
+static bool is_at_part(const struct nic *nic, struct nic_link *link, const struct nic_ask *a)
+{
+	return a->op == NIC_OP_READ_REQ && (nic_claim_look(asked(link, a->id)) & NIC_CLAIM_PARTS) * a->part > entry(nic, a)->done;
+}
+
+/* Is it soon done alone? */
+static bool is_brief(const struct nic_ask *a)
+{
+	return a->op == NIC_OP_READ_SHORT || (a->op == NIC_OP_WRITE_PART && a->limit <= BRIEF);
+}
+
+/*
+ * In looks.  Of streams no longer than they would take alone, at some GB/s: who takes them all back is away himself meanwhile, and where both ends ask
+ * they would do so in turns.
+ */
+static uint64_t patience(const struct nic_link *link, const struct nic_ask *a)
+{
+	return (is_brief(a) ? PATIENCE_BRIEF : PATIENCE) + link->alone / LOOK;
+}
+
 static int run_asked(struct nic *nic, struct nic_link *link)
 {
 	struct nic_ask *a = &link->ask[link->ask_head % NIC_CLAIMS];
@@ -575,8 +671,10 @@ static int run_asked(struct nic *nic, struct nic_link *link)
 		return 0;
 	if (sign(link, a))
 		link->idle = 0;
-	else if (++link->idle >= (a->op == NIC_OP_WRITE_PART || a->op == NIC_OP_READ_SHORT ? PATIENCE_BRIEF : PATIENCE)) {
+	else if (++link->idle >= patience(link, a)) {
 		link->idle = 0;
+		if (is_at_part(nic, link, a))
+			return 0;
 		take_back(nic, link);
 		return 1;
 	}

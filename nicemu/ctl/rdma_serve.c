@@ -63,16 +63,16 @@ nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_
 /* A part of a write whose claim is still open: into place. */
 void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len)
 {
-	uint32_t id = p->put.claim, handle = p->put.handle;
+	uint32_t id = p->put.claim, part = p->put.part, handle = p->put.handle;
 	struct nic_claim *claim = &link->asking->claim[id % NIC_CLAIMS];
 	uint64_t addr = p->put.addr;
 
 	for (uint32_t i = 0; i < len && i < AHEAD; i += 64) /* they come while the claim does */
 		nic_prefetch(data + i);
-	if (nic_likely(nic_claim_take_placing(claim, id, p->put.part))) {
+	if (nic_likely(nic_claim_take_placing(claim, id, part))) {
 		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
 			nic_host_write_polled(nic, addr, data, len);
-			nic_claim_placed(claim);
+			nic_claim_placed(claim, id, part);
 			nic_count(nic, bytes_helped, len);
 		} else {
 			nic_claim_tell(claim, id, NIC_CLAIM_REFUSED | NIC_CLAIM_CLOSED);

@@ -20,10 +20,14 @@ enum {
 	HALF_MOST = 128 << 10, /* and where nothing else costs anything */
 	HALF_ROW = 24 << 10,
 	/*
-	 * Bytes of timed reads before streams are tried.  Until the buffers that go round, two megabytes of them, have been made and are known to both ends,
-	 * that takes a millisecond more in all, which should be little of what a program reads.
+	 * Bytes of timed transfers before streams are tried.  Until the buffers that go round, two megabytes of them, have been made and are known to both
+	 * ends, that takes a millisecond more in all, which should be little of what a program reads and writes.  Where system calls are slow it is likely
+	 * to be worth it: 64 KB take 2 us less then, and so do 32 MB a millisecond.
 	 */
 	STREAM_LATER = 256 << 20,
+	STREAM_LATER_SLOW = 32 << 20,
+	STREAM_MAX = 1 << 20, /* bytes: longer streams fall out of the caches; where a call is slow they may be worth it all the same */
+	STREAM_MAX_SLOW = 4 << 20,
 	/*
 	 * Fewer bytes than these may take longer by a system call than by way of the other NIC: of a read and a write, which are timed, and of
 	 * many in a row, where both ends are at work.
@@ -34,7 +38,9 @@ enum {
 	GET_ROW = 4096,
 	PUT_ROW = 8192,
 	PUT_ROW_FAST = 4096,
-	GET_FAIR = 32 << 10, /* of a read, where system calls are slow but copies are not */
+	GET_FAIR = 32 << 10, /* where system calls are slow but copies are not: of one at a time; longer ones are timed; */
+	PUT_FAIR = 32 << 10,
+	ROW_SLOW = 4 << 20, /* and of many in a row: a call for each takes longer than two copies, until those fall out of the caches */
 	/* of a message, without cross-memory attach, and where system calls are slow: it had better be sent */
 	SEND_NO_CMA = 256 << 10,
 	SEND_SLOW = 4 << 20,
@@ -95,19 +101,17 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->half_min = half_min(pull_time(nic, link, 1, 0), pull);
 		link->half_row = (uint32_t)((uint64_t)link->half_min * HALF_ROW / HALF_MIN);
 		link->stream_max = GET_FAIR;
-		link->put_max = link->put_busy = NIC_PUT_MAX;
+		link->put_max = PUT_FAIR;
+		link->put_busy = link->stream_busy = link->stream_mutual = ROW_SLOW;
 		link->send_max = SEND_SLOW;
 	}
-	if (pull > SLOW) {
+	if (pull > SLOW)
 		link->stream_max = 256 << 10;
-		link->stream_busy = 32 << 10;
-		link->stream_mutual = 256 << 10;
-	}
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient) {
-		link->race_max = NIC_RACE << (NIC_RACES - 1); /* longer streams fall out of the caches everywhere, */
-		link->stream_later = STREAM_LATER;
-		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* and of longer transfers a half is worth it */
+		link->race_max = pull > FAIR ? STREAM_MAX_SLOW : STREAM_MAX;
+		link->stream_later = pull > FAIR ? STREAM_LATER_SLOW : STREAM_LATER;
+		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* of longer transfers a half is worth it everywhere */
 		link->brief_race_max[0] = nic_ticks() ? GET_BRIEF : 0; /* without a counter all would go alone */
 		link->brief_race_max[1] = nic_ticks() ? PUT_BRIEF : 0;
 		return;
@@ -128,9 +132,9 @@ static uint32_t class_of(uint32_t len, uint32_t classes)
 	return i;
 }
 
-bool nic_dma_streams(const struct nic_link *link, uint32_t len)
+bool nic_dma_streams(const struct nic_link *link, bool write, uint32_t len)
 {
-	return link->pace[class_of(len, NIC_RACES)].way;
+	return link->pace[write][class_of(len, NIC_RACES)].way;
 }
 
 bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len)
@@ -170,8 +174,8 @@ void nic_dma_took(struct nic_link *link, bool write, uint32_t len, enum nic_way 
 {
 	uint64_t ticks = nic_ticks() - began;
 
-	if (nic_link_races(link, write, len)) {
-		nic_pace_took(&link->pace[class_of(len, NIC_RACES)], way == NIC_STREAM, ticks);
+	if (nic_link_races(link, len)) {
+		nic_pace_took(&link->pace[write][class_of(len, NIC_RACES)], way == NIC_STREAM, ticks);
 		link->stream_later -= len < link->stream_later ? len : link->stream_later;
 	}
 	if (nic_link_brief_races(link, write, len))

@@ -34,8 +34,8 @@ bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
  * what is no stream goes by halves or alone (nic_link_races, nic_link_half_races).  A short one goes in packets or alone (nic_link_brief_races); of these few
  * are timed, since a look at the counter is a part of what they take.  Which way now?  How long did it take, that way?
  */
-enum nic_way { NIC_ALONE, NIC_HALVES, NIC_STREAM };
-bool nic_dma_streams(const struct nic_link *link, uint32_t len);
+enum nic_way { NIC_ALONE, NIC_HALVES, NIC_STREAM, NIC_LATER };
+bool nic_dma_streams(const struct nic_link *link, bool write, uint32_t len);
 bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len);
 bool nic_dma_brief(const struct nic_link *link, bool write, uint32_t len); /* in packets */
 bool nic_dma_brief_due(struct nic_link *link, bool write, uint32_t len);   /* is this one timed? */

@@ -16,6 +16,7 @@ struct nic;
 void nic_host_read(struct nic *nic, void *to, uint64_t bus, size_t len);
 void nic_host_write(struct nic *nic, uint64_t bus, const void *from, size_t len);
 #define nic_host_read_stores nic_host_read
+#define nic_host_read_owned nic_host_read
 /* Where the control program sees the range: perhaps in `copy`. */
 const void *nic_host_view(struct nic *nic, uint64_t bus, size_t len, void *copy);
 /* Bus address of the pool, and of something in it. */
@@ -45,6 +46,12 @@ static inline void nic_host_read_stores(const struct nic *nic, void *to, uint64_
 {
 	(void)nic;
 	nic_copy_stores(to, (const void *)(uintptr_t)bus, len);
+}
+
+static inline void nic_host_read_owned(const struct nic *nic, void *to, uint64_t bus, size_t len)
+{
+	(void)nic;
+	nic_copy_owned(to, (const void *)(uintptr_t)bus, len);
 }
 
 static inline void nic_host_write(const struct nic *nic, uint64_t bus, const void *from, size_t len)

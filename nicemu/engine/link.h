@@ -40,9 +40,11 @@ struct nic_ask {
 	bool open;       /* not over */
 	bool closed;
 	uint32_t pos;    /* of its descriptor in the send ring */
-	uint32_t from;   /* halves: where the peer's begins */
+	uint32_t from;   /* halves: where the peer's begins; WRITE_PART: bytes that have left */
 	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
+	uint32_t alone;  /* bytes that this NIC would have to move without the peer's, of a stream; of others none */
+	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */
 };
@@ -57,10 +59,11 @@ struct nic_favour {
 };
 
 enum {
-	NIC_PUT_MAX = 32 << 10, /* bytes of a write in packets, at most */
+	NIC_PUT_MAX = 32 << 20, /* bytes of a write in packets, at most: of its parts a claim counts NIC_CLAIM_PLACES */
+	NIC_PUT_PARTS = 8,      /* of these under way at once */
 	NIC_RACE_ABOVE = 16 << 10, /* bytes: fewer than a timed transfer has, or as many, go one way everywhere (engine/dma.h); */
 	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
-	NIC_RACES = 6,          /* streams or not */
+	NIC_RACES = 8,          /* streams or not */
 	NIC_HALF_RACES = 4,     /* halves or not */
 	NIC_BRIEF_RACE = 32,    /* the longest short transfer of the first class; of each further one it is eight times as long */
 	NIC_BRIEF_RACES = 3,
@@ -113,6 +116,9 @@ struct nic_link {
 	uint32_t looked;                  /* so many times at requests of the peer's */
 	uint32_t idle;                    /* passes without a sign of the peer */
 	uint32_t idle_pos, idle_id;       /* rx_pos and ask_head when the last one was seen */
+	uint32_t in_the_way;              /* open writes that no other one may pass in packets: halves, and those of which parts have still to leave */
+	uint64_t alone;                   /* bytes of open streams, both ways; */
+	uint64_t away;                    /* of these, those of writes that have left and are not known to be in place */
 	uint32_t absent_seen;
 	bool absent;                      /* the peer was not there, and has looked at nothing since */
 	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
@@ -126,9 +132,9 @@ struct nic_link {
 	struct nic_doubt send;            /* of this side's own being there for a long message that it sends */
 	uint32_t send_max;                /* bytes: up to this a message is better sent than read (nic_rather_sent); 0: none */
 	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
-	struct nic_pace pace[NIC_RACES];  /* reads one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
+	struct nic_pace pace[2][NIC_RACES]; /* reads and writes one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;
-	uint32_t stream_later;            /* bytes of timed reads that go as their length says before streams are tried, too */
+	uint32_t stream_later;            /* bytes of timed transfers that go as their length says before streams are tried, too */
 	struct nic_pace half_pace[2][NIC_HALF_RACES]; /* reads and writes one at a time, of up to half_race_max bytes: by halves (1) or alone (0) */
 	uint32_t half_race_max;
 	struct nic_pace brief_pace[2][NIC_BRIEF_RACES]; /* reads and writes one at a time, of up to brief_race_max bytes: with the other NIC (1) or alone (0) */
@@ -141,10 +147,10 @@ struct nic_link {
 };
 _Static_assert(offsetof(struct nic_link, tx_head) == 64, "what every message touches is one line");
 
-/* Of a single transfer of so many bytes, are two ways timed: a stream or not, of a read; halves or alone; packets or alone? */
-static inline bool nic_link_races(const struct nic_link *link, bool write, uint32_t len)
+/* Of a single transfer of so many bytes, are two ways timed: a stream or not; halves or alone; packets or alone? */
+static inline bool nic_link_races(const struct nic_link *link, uint32_t len)
 {
-	return len > NIC_RACE_ABOVE && len <= link->race_max && !write;
+	return len > NIC_RACE_ABOVE && len <= link->race_max;
 }
 
 static inline bool nic_link_half_races(const struct nic_link *link, uint32_t len)

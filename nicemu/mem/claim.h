@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Claims: who moves what of an RDMA transfer that the NICs of both ends work on.  One page for every ordered pair of slots,
+ * Claims: who moves what of an RDMA transfer that the NICs of both ends work on.  Two pages for every ordered pair of slots,
  * in the area of the slot that asks; the slot that is asked writes there, too.
  *
  * The asking NIC opens a claim by storing its id, with release [R1], and names it in a request on the link.  The NIC that
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum {
-	NIC_CLAIMS = 32,     /* transfers under way between two slots, each way */
+	NIC_CLAIMS = 64,     /* transfers under way between two slots, each way: as many as the windows that programs put and get in */
 	NIC_CLAIM_DATA = 56, /* bytes beside a claim */
 	NIC_REPLIES = 3,     /* short reads of more bytes, of these transfers */
 	NIC_REPLY_MAX = 640, /* bytes */
@@ -48,7 +48,7 @@ struct nic_claims {
 	_Alignas(64) _Atomic uint32_t seen;                /* changes when the slot that is asked has looked at requests */
 	_Alignas(64) uint8_t reply[NIC_REPLIES][NIC_REPLY_MAX]; /* short reads that do not fit beside their claims */
 };
-_Static_assert(sizeof(struct nic_claims) == 4096, "a page, which can be made writable alone");
+_Static_assert(sizeof(struct nic_claims) == 8192, "pages, which can be made writable alone");
 
 static inline void nic_claim_open(struct nic_claim *claim, uint32_t id)
 {
@@ -92,9 +92,14 @@ static inline void nic_claim_tell(struct nic_claim *claim, uint32_t id, uint64_t
 		;
 }
 
-static inline void nic_claim_placed(struct nic_claim *claim)
+/* That part is in place; of a claim that is another's by now nothing is told, as above. */
+static inline void nic_claim_placed(struct nic_claim *claim, uint32_t id, uint32_t part)
 {
-	atomic_fetch_add_explicit(&claim->word, NIC_CLAIM_PLACED, memory_order_release); /* R2 */
+	uint64_t word = (uint64_t)id << 32 | ((uint64_t)part * (NIC_CLAIM_PLACED + 1) + 1);
+
+	while (word >> 32 == id &&
+	       !atomic_compare_exchange_strong_explicit(&claim->word, &word, word + NIC_CLAIM_PLACED, memory_order_release, memory_order_relaxed)) /* R2 */
+		;
 }
 
 static inline uint32_t nic_claim_in_place(uint64_t word)

@@ -8,7 +8,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "tests/unit/nicemu/pair.h"
 
-enum { ROUNDS = 6000, DEEP = 24, MOST = PAIR_MEM / DEEP };
+enum { ROUNDS = 6000, DEEP = 24, MOST = PAIR_MEM / DEEP, LONE = 8 };
 
 static struct pair p;
 static _Atomic int stop;
@@ -55,21 +55,21 @@ static struct nic_desc *start(const struct way *w, uint32_t i, uint16_t op, uint
 	return d;
 }
 
-/* Up to DEEP transfers of any size and way at once, each in a place of its own. */
+/* Up to DEEP transfers of any size and way at once, each in a place of its own; one alone may be LONE times as long. */
 static long batch(struct way *w, uint32_t round)
 {
 	struct nic_link *link = w->of->nic->link[w->peer->nic->me];
-	uint32_t *random = &w->random, n = 1 + next(random) % DEEP, len[DEEP];
+	uint32_t *random = &w->random, n = next(random) % 4 ? 1 + next(random) % DEEP : 1, len[DEEP];
 	uint16_t op = next(random) & 1 ? NIC_CTL_RDMA_READ : NIC_CTL_RDMA_WRITE;
 	struct end *from = op == NIC_CTL_RDMA_READ ? w->peer : w->of, *to = op == NIC_CTL_RDMA_READ ? w->of : w->peer;
 	long bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		len[i] = 1 + next(random) % (next(random) & 1 ? w->most : 600);
+		len[i] = 1 + next(random) % (n == 1 ? LONE * w->most : next(random) & 1 ? w->most : 600);
 		memset(from->mem + w->base + i * w->most, (int)(round + i), len[i]);
-		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % w->most;
-		link->put_max = next(random) % 32768;
-		link->put_busy = next(random) % 32768;
+		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % len[i] * 2;
+		link->put_max = next(random) % len[i] * 2;
+		link->put_busy = next(random) % len[i] * 2;
 		link->get_max = next(random) % 1024;
 		link->half_min = next(random) % 16384;
 		link->impatient = next(random) & 1;

@@ -55,8 +55,8 @@ static void timed_when_known(void)
 
 	BEGIN(0, UINT32_MAX);
 	ab()->race_max = 70000;
-	pace = &ab()->pace[0];
-	ab()->pace[0] = (struct nic_pace){ .cost = { 2, 0 }, .way = 1, .trial = true, .period = 32 };
+	pace = &ab()->pace[false][0];
+	ab()->pace[false][0] = (struct nic_pace){ .cost = { 2, 0 }, .way = 1, .trial = true, .period = 32 };
 	pair_poll(&p);
 	for (int known = 0; known < 3; known++) {
 		memset(p.a.nic->buffer_known, known == 1 ? 3 : known ? 4 : 0, sizeof(p.a.nic->buffer_known));
@@ -76,7 +76,7 @@ static void timed_later(void)
 	ab()->race_max = 70000;
 	ab()->stream_later = 2 * 32768 + 17000;
 	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
-	ab()->pace[0] = (struct nic_pace){ .cost = { 2, 1 }, .way = 1, .period = 32 };
+	ab()->pace[false][0] = (struct nic_pace){ .cost = { 2, 1 }, .way = 1, .period = 32 };
 	pair_poll(&p);
 	for (int i = 0; i < 5; i++) {
 		CHECK_EQ(ab()->stream_later, i < 2 ? 2 * 32768 + 17000 - i * 32768 : i == 2 ? 17000 : 0);
@@ -97,7 +97,7 @@ static void timed_reads(void)
 
 	BEGIN(0, 40000);
 	ab()->race_max = 70000;
-	pace = ab()->pace;
+	pace = ab()->pace[false];
 	pattern(p.b.mem, 70001, 3);
 	pair_poll(&p);
 	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
@@ -114,7 +114,7 @@ static void timed_reads(void)
 	CHECK_EQ(half, NIC_PACE_FIRST_TRY * 65536 / 2);
 	CHECK_EQ(buffer, NIC_PACE_FIRST_TRY * 65536);
 	for (uint8_t way = 0; way < 2; way++) {
-		ab()->pace[2] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = 32 };
+		ab()->pace[false][2] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = 32 };
 		post(0, NIC_CTL_RDMA_READ, 0, 0, 70000);
 		pair_poll(&p);
 		CHECK(good(&p.a.desc[0]));
@@ -128,11 +128,47 @@ static void timed_reads(void)
 	pair_close(&p);
 }
 
+/* The same of writes.  Buffers that come back lie on the link then: that is no reason not to time the next one. */
+static void timed_writes(void)
+{
+	enum { LEN = 512 << 10, CLASS = 4 };
+	const struct nic_pace *pace;
+
+	BEGIN(0, 40000);
+	ab()->race_max = LEN;
+	pace = &ab()->pace[true][CLASS];
+	pair_poll(&p);
+	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
+	for (int i = 0; i < 2 * NIC_PACE_FIRST_TRY; i++) {
+		struct nic_desc *d;
+
+		CHECK_EQ(pace->way, i >= NIC_PACE_FIRST_TRY);
+		pattern(p.a.mem, LEN, i);
+		d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, LEN);
+		for (int left = LONG_AGO; !done(d) && left; left--) {
+			nic_poll(p.a.nic);
+			nic_poll(p.b.nic);
+		}
+		CHECK(good(d));
+		for (uint32_t k = 0; k < 32; k += NIC_BUFFER_BATCH)
+			nic_buffer_fetch(p.b.nic);
+		p.b.nic->link[p.a.nic->me]->balance += (int32_t)p.b.nic->balance_limit + 1;
+		nic_buffer_balance(p.b.nic, p.b.nic->link[p.a.nic->me]);
+		CHECK(nic_link_any(ab()));
+		CHECK(is_pattern(p.b.mem, LEN, i));
+	}
+	CHECK(pace->cost[0] && pace->cost[1] && pace->period);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), NIC_PACE_FIRST_TRY * LEN);
+	CHECK(!ab()->pace[false][CLASS].cost[0]);
+	pair_close(&p);
+}
+
 static void packets_of_every_size(void)
 {
 	BEGIN(UINT32_MAX, UINT32_MAX);
 	every_size(NIC_CTL_RDMA_WRITE);
-	CHECK(counter(p.a.nic, "bytes_write_buffer") > PUT_MAX);
+	CHECK(counter(p.a.nic, "bytes_write_buffer") > BIG);
+	CHECK_EQ(counter(p.a.nic, "bytes_write"), 0);
 	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), counter(p.b.nic, "bytes_helped"));
 	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
 	CHECK_EQ(p.a.nic->nshared, 0);
@@ -200,6 +236,28 @@ static void many_shorts(void)
 	pair_close(&p);
 }
 
+/* More reads in a row than claims: the others wait for those before them, for which b is there, rather than go alone. */
+static void more_than_claims(void)
+{
+	enum { N = NIC_CLAIMS + 32, STRIDE = 8192 };
+	uint32_t len[] = { 40, 3000, 8192 };
+
+	BEGIN(STRIDE, UINT32_MAX);
+	ab()->get_max = 512;
+	pattern(p.b.mem, N * STRIDE, 4);
+	for (int i = 0; i < N; i++)
+		post(i, NIC_CTL_RDMA_READ, i * STRIDE, i * STRIDE, len[i % 3]);
+	CHECK_EQ(counter(p.a.nic, "shared"), NIC_CLAIMS);
+	pair_poll(&p);
+	for (int i = 0; i < N; i++) {
+		CHECK(good(&p.a.desc[i]));
+		CHECK(memcmp(p.a.mem + i * STRIDE, p.b.mem + i * STRIDE, len[i % 3]) == 0);
+	}
+	CHECK_EQ(counter(p.a.nic, "shared"), N);
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), 0);
+	pair_close(&p);
+}
+
 /* What b cannot put anywhere it refuses: a does it alone. */
 static void short_of_no_place(void)
 {
@@ -261,11 +319,12 @@ static void many_under_way(void)
 /* After 2^32 claims their ids begin anew: with none under way just then, and with as many as there may be. */
 static void ids_wrap(void)
 {
-	enum { POSTS = 2 * NIC_CLAIMS, STRIDE = 12288 };
+	enum { POSTS = 2 * NIC_CLAIMS, STRIDE = 8192 };
+	_Static_assert(POSTS * STRIDE <= PAIR_MEM, "each has its place");
 
 	for (uint32_t before = 0; before <= NIC_CLAIMS + 1; before++)
 		for (int together = 0; together < 2; together++) {
-			BEGIN(6000, 10000);
+			BEGIN(6000, 8000);
 			ab()->ask_head = ab()->ask_tail = -before;
 			pattern(p.b.mem, POSTS * STRIDE, before);
 			for (int i = 0; i < POSTS; i++) {
@@ -337,6 +396,7 @@ static void send_waits_for(bool packets, uint32_t len)
 
 static void send_waits_for_write(void) { send_waits_for(false, BIG); }
 static void send_waits_for_packets(void) { send_waits_for(true, 20000); }
+static void send_waits_for_long_write(void) { send_waits_for(true, BIG); }
 
 /* Writes to the same place end as they were posted, though b comes late. */
 static void writes_in_order(void)
@@ -358,15 +418,63 @@ static void writes_in_order(void)
 	}
 }
 
+/* Of writes in a row no more leave than stay near, until some are known to be in place. */
+static void writes_on_their_way(void)
+{
+	enum { N = 14, MOST = 1 << 20, LEN = 70000 };
+	uint64_t before;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	pattern(p.a.mem, PAIR_MEM, 6);
+	for (int i = 0; i < N; i++)
+		post(i, NIC_CTL_RDMA_WRITE, i * LEN, i * LEN, LEN);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), N * LEN);
+	for (int i = 0; i < N; i++)
+		post(N + i, NIC_CTL_RDMA_WRITE, i * LEN, i * LEN, LEN);
+	before = counter(p.a.nic, "bytes_write_buffer");
+	CHECK(before >= MOST && before < MOST + LEN);
+	CHECK_EQ(ab()->away, before);
+	pair_poll(&p);
+	for (int i = 0; i < 2 * N; i++)
+		CHECK(good(&p.a.desc[i]));
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), 2 * N * LEN);
+	CHECK(memcmp(p.a.mem, p.b.mem, N * LEN) == 0);
+	CHECK_EQ(ab()->away + ab()->alone + ab()->in_the_way, 0);
+	pair_close(&p);
+}
+
+/* A write behind one of which parts have still to leave, to the same place. */
+static void writes_behind_a_long_one(void)
+{
+	for (int late = 0; late < 2; late++) {
+		BEGIN(UINT32_MAX, UINT32_MAX);
+		memset(p.a.mem, 1, BIG);
+		memset(p.a.mem + BIG, 2, 8192);
+		post(0, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
+		post(1, NIC_CTL_RDMA_WRITE, BIG, BIG - 8192, 8192);
+		post(2, NIC_CTL_RDMA_WRITE, BIG, 0, 8);
+		if (late)
+			poll_a(LONG_AGO);
+		pair_poll(&p);
+		for (int i = 0; i < 3; i++)
+			CHECK(good(&p.a.desc[i]));
+		CHECK(p.b.mem[7] == 2 && p.b.mem[8] == 1 && p.b.mem[BIG - 8193] == 1);
+		CHECK(p.b.mem[BIG - 8192] == 2 && p.b.mem[BIG - 1] == 2);
+		pair_close(&p);
+	}
+}
+
 /* The same of writes that go all ways, more than claims hold, in places that overlap; b looks always, seldom, or late. */
 static void ways_in_order(void)
 {
-	enum { N = 100, ROOM = 100000 };
+	enum { N = 100, ROOM = 420000 };
 	static uint8_t wanted[ROOM];
 	uint32_t random = 1;
 
 	for (int often = 0; often < 12; often++) {
 		BEGIN(UINT32_MAX, 40000);
+		ab()->put_max = often % 4 < 2 ? 32768 : NIC_PUT_MAX;
+		ab()->put_busy = often % 4 < 2 ? 32768 : often % 4 == 2 ? 20000 : NIC_PUT_MAX;
 		memset(wanted, 0, ROOM);
 		memset(p.b.mem, 0, ROOM);
 		pattern(p.a.mem, PAIR_MEM, often);
@@ -374,7 +482,7 @@ static void ways_in_order(void)
 			uint32_t len, at, from;
 
 			random = random * 1103515245 + 12345;
-			len = 1 + (random >> 8) % (i % 3 == 0 ? 60000 : i % 3 == 1 ? 12000 : 64);
+			len = 1 + (random >> 8) % (i % 3 == 0 ? i % 2 ? 400000 : 60000 : i % 3 == 1 ? 12000 : 64);
 			at = (random >> 16) % (ROOM - len);
 			from = i * 2048;
 			post(i, NIC_CTL_RDMA_WRITE, from, at, len);
@@ -391,6 +499,7 @@ static void ways_in_order(void)
 			CHECK(good(&p.a.desc[i]));
 		CHECK(memcmp(p.b.mem, wanted, ROOM) == 0);
 		CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
+		CHECK_EQ(ab()->away + ab()->alone + ab()->in_the_way, 0);
 		pair_close(&p);
 	}
 }
@@ -499,11 +608,16 @@ int main(void)
 	CASE(short_of_no_place);
 	CASE(many_under_way);
 	CASE(ids_wrap);
+	CASE(more_than_claims);
+	CASE(timed_writes);
 	CASE(packets_of_every_size);
 	CASE(local_protection);
 	CASE(send_waits_for_write);
 	CASE(send_waits_for_packets);
+	CASE(send_waits_for_long_write);
 	CASE(writes_in_order);
+	CASE(writes_on_their_way);
+	CASE(writes_behind_a_long_one);
 	CASE(ways_in_order);
 	CASE(queue_fence);
 	CASE(messages_rather_sent);

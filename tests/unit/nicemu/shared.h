@@ -9,7 +9,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "tests/unit/nicemu/pair.h"
 
-enum { BIG = 512 << 10, PUT_MAX = 32 << 10, LONG_AGO = 2000 /* passes that no patience survives */ };
+enum { BIG = 512 << 10, LONG_AGO = 2000 /* passes that no patience survives */ };
 
 static struct pair p;
 static const uint32_t sizes[] = { 1, 100, 2048, 2049, 4096, 8192, 8193, 16384, 16385, 40000, 65536, 70001, 262144, BIG };
@@ -26,7 +26,7 @@ static inline void ways(uint32_t stream_max, uint32_t half_min)
 	ab()->get_max = ab()->race_max = ab()->half_race_max = ab()->stream_later = 0;
 	ab()->brief_race_max[0] = ab()->brief_race_max[1] = 0;
 	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
-	ab()->put_max = ab()->put_busy = stream_max < PUT_MAX ? stream_max : PUT_MAX;
+	ab()->put_max = ab()->put_busy = stream_max < NIC_PUT_MAX ? stream_max : NIC_PUT_MAX;
 	ab()->half_min = ab()->half_row = half_min;
 }
 

@@ -250,7 +250,7 @@ static void doubt_of_one_that_waits(void)
 {
 	struct nic_desc *d, *waits;
 
-	BEGIN(PUT_MAX, 65536);
+	BEGIN(32768, 65536);
 	pattern(p.a.mem, BIG, 6);
 	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
 	ab()->put.alone = 3;
@@ -320,7 +320,7 @@ static void no_buffers(void)
 	struct nic_desc *d, *waits;
 	uint32_t n = 0;
 
-	BEGIN(PUT_MAX, 65536);
+	BEGIN(32768, 65536);
 	pattern(p.a.mem, 20000, 7);
 	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 10000);
 	while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.a.nic, &index[n]))

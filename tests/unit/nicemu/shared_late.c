@@ -32,7 +32,7 @@ static void host_gone(void)
 /* Nobody is there: a does it alone, soon, and does not ask again until b has looked. */
 static void absent_peer(void)
 {
-	enum { READ_STREAM, READ_HALVES, READ_SHORT, READ_REPLY, WRITE_HALVES, WRITE_PACKETS, WRITE_PACKET, WAYS };
+	enum { READ_STREAM, READ_HALVES, READ_SHORT, READ_REPLY, WRITE_HALVES, WRITE_STREAM, WRITE_PACKETS, WRITE_PACKET, WAYS };
 
 	for (int way = 0; way < WAYS; way++) {
 		uint16_t op = way >= WRITE_HALVES ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ;
@@ -50,7 +50,8 @@ static void absent_peer(void)
 		for (; !done(d) && polls < LONG_AGO; polls++)
 			nic_poll(p.a.nic);
 		CHECK(good(d));
-		CHECK(polls < 200);
+		CHECK(polls < 200 + (way == READ_STREAM || way == WRITE_STREAM ? BIG / 1024 : 0));
+		CHECK(polls > (way == READ_STREAM || way == WRITE_STREAM ? BIG / 1024 : 0)); /* a long one is waited for longer */
 		CHECK(is_pattern(to->mem, len, 3));
 		CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
 		asked = counter(p.a.nic, "shared");
@@ -227,7 +228,7 @@ static void half_placed(void)
 	ab()->ask[id % NIC_CLAIMS].closed = true;
 	poll_a(LONG_AGO);
 	CHECK(!done(d));
-	nic_claim_placed(claim);
+	nic_claim_placed(claim, id, 0);
 	poll_a(LONG_AGO);
 	CHECK(good(d));
 	CHECK_EQ(p.b.mem[0], 0x33); /* it was this test that claimed it */
@@ -238,6 +239,56 @@ static void half_placed(void)
 	CHECK_EQ(p.b.mem[0], 0x55);
 	CHECK_EQ(p.b.mem[LEN - 1], 0x55);
 	CHECK_EQ(p.a.nic->nshared, 0);
+	pair_close(&p);
+}
+
+/* b puts some of the parts that have left in place, and is not seen again: a does the rest, that which has not left, too. */
+static void half_hearted_target(void)
+{
+	struct nic_desc *d;
+	uint64_t placed;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	pattern(p.a.mem, BIG, 5);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), NIC_PUT_PARTS * 16384);
+	poll_a(20);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), NIC_PUT_PARTS * 16384);
+	nic_poll(p.b.nic);
+	placed = counter(p.b.nic, "bytes_helped");
+	CHECK(placed && placed < BIG);
+	CHECK(!done(d));
+	poll_a(1);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), NIC_PUT_PARTS * 16384 + placed);
+	CHECK_EQ(ab()->away, NIC_PUT_PARTS * 16384);
+	poll_a(LONG_AGO);
+	CHECK(good(d));
+	CHECK(is_pattern(p.b.mem, BIG, 5));
+	CHECK_EQ(placed + counter(p.a.nic, "bytes_write"), BIG);
+	memset(p.b.mem, 0x55, BIG);
+	pair_poll(&p); /* the others come late */
+	for (int i = 0; i < BIG; i += 512)
+		CHECK_EQ(p.b.mem[i], 0x55);
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 1);
+	CHECK_EQ(p.a.nic->nshared + ab()->away + ab()->alone + ab()->in_the_way, 0);
+	pair_close(&p);
+}
+
+/* A part of a stream that b has begun is waited for, and what comes behind it as well: b is there. */
+static void begun_part(void)
+{
+	struct nic_claim *claim;
+	struct nic_desc *d;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	d = post(0, NIC_CTL_RDMA_READ, 0, 0, BIG);
+	claim = &p.b.nic->link[p.a.nic->me]->asking->claim[ab()->ask_head % NIC_CLAIMS];
+	CHECK(nic_claim_take(claim, ab()->ask_head, 0));
+	poll_a(LONG_AGO);
+	CHECK(!done(d));
+	CHECK_EQ(counter(p.a.nic, "shared_taken_back"), 0);
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
 	pair_close(&p);
 }
 
@@ -284,22 +335,26 @@ static void flushed_with(bool stream, uint32_t len)
 }
 
 /* The same of a write: what has not been put in place by then never is. */
-static void flushed_packets(void)
+static void flushed_packets_of(uint32_t len)
 {
 	struct nic_desc *d;
 
 	BEGIN(UINT32_MAX, UINT32_MAX);
 	memset(p.b.mem, 0x33, BIG);
-	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, len);
 	CHECK(!done(d));
 	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
 	CHECK(done(d) && (status_of(d) & NIC_ST_ERROR_MASK));
 	pair_poll(&p);
 	CHECK_EQ(p.b.mem[0], 0x33);
-	CHECK_EQ(p.b.mem[19999], 0x33);
+	CHECK_EQ(p.b.mem[len - 1], 0x33);
 	CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
+	CHECK_EQ(ab()->away + ab()->alone + ab()->in_the_way, 0);
 	pair_close(&p);
 }
+
+static void flushed_packets(void) { flushed_packets_of(20000); }
+static void flushed_long_write(void) { flushed_packets_of(BIG); }
 
 static void flushed_stream(void) { flushed_with(true, BIG); }
 static void flushed_halves(void) { flushed_with(false, BIG); }
@@ -351,6 +406,8 @@ static void told_too_late(void)
 	nic_claim_open(&claim, 7 + NIC_CLAIMS);
 	nic_claim_tell(&claim, 7, NIC_CLAIM_DONE);
 	CHECK_EQ(nic_claim_look(&claim), (uint64_t)(7 + NIC_CLAIMS) << 32);
+	nic_claim_placed(&claim, 7, 0);
+	CHECK_EQ(nic_claim_look(&claim), (uint64_t)(7 + NIC_CLAIMS) << 32);
 	CHECK(nic_claim_take(&claim, 7 + NIC_CLAIMS, 0));
 	nic_claim_close(&claim);
 	nic_claim_tell(&claim, 7 + NIC_CLAIMS, NIC_CLAIM_DONE);
@@ -388,6 +445,7 @@ static void region_gone_short(void) { gone_with(NIC_CTL_RDMA_READ, false, 8); }
 static void region_gone_write(void) { gone_with(NIC_CTL_RDMA_WRITE, false, BIG); }
 static void region_gone_packet(void) { gone_with(NIC_CTL_RDMA_WRITE, true, 8); }
 static void region_gone_packets(void) { gone_with(NIC_CTL_RDMA_WRITE, true, 20000); }
+static void region_gone_long_write(void) { gone_with(NIC_CTL_RDMA_WRITE, true, BIG); }
 
 /* The same when a has to do it alone in the end. */
 static void region_gone_late(void)
@@ -417,6 +475,27 @@ static void own_region_gone(void)
 	CHECK(done(d) && (status_of(d) & NIC_ST_PROTECTION));
 	CHECK_EQ(p.a.mem[0], 0x44);
 	CHECK(ab()->replies == 0 && p.a.nic->nshared == 0);
+	pair_close(&p);
+}
+
+/* The same of a long write: the parts that have left are put in place, and no more. */
+static void own_region_gone_write(void)
+{
+	enum { LEFT = NIC_PUT_PARTS * 16384 };
+	struct nic_desc *d;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	pattern(p.a.mem, BIG, 2);
+	memset(p.b.mem, 0x44, BIG);
+	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, BIG);
+	CHECK(!done(d));
+	CHECK_EQ(nic_mem_deregister(p.a.nic, (uintptr_t)p.a.mem, p.a.handle), NIC_OK);
+	pair_poll(&p);
+	CHECK(done(d) && (status_of(d) & NIC_ST_PROTECTION));
+	CHECK(is_pattern(p.b.mem, 16384, 2));
+	for (int i = LEFT; i < BIG; i += 512)
+		CHECK_EQ(p.b.mem[i], 0x44);
+	CHECK_EQ(p.a.nic->nshared + p.b.nic->nshared, 0);
 	pair_close(&p);
 }
 
@@ -559,6 +638,8 @@ int main(void)
 	CASE(killed_while_asking);
 	CASE(host_gone);
 	CASE(absent_peer);
+	CASE(half_hearted_target);
+	CASE(begun_part);
 	CASE(half_hearted_peer);
 	CASE(half_placed);
 	CASE(late_half);
@@ -569,6 +650,7 @@ int main(void)
 	CASE(flushed_halves);
 	CASE(flushed_short);
 	CASE(flushed_packets);
+	CASE(flushed_long_write);
 	CASE(flush_waits_for_a_claim);
 	CASE(flush_waits_for_a_short);
 	CASE(told_too_late);
@@ -578,7 +660,9 @@ int main(void)
 	CASE(region_gone_write);
 	CASE(region_gone_packet);
 	CASE(region_gone_packets);
+	CASE(region_gone_long_write);
 	CASE(region_gone_late);
 	CASE(own_region_gone);
+	CASE(own_region_gone_write);
 	return check_done();
 }
