@@ -35,7 +35,9 @@ noinst_PROGRAMS += \
 	bench/bcast_turns \
 	bench/bibw \
 	bench/bw \
+	bench/get_bw \
 	bench/get_latency \
+	bench/get_rate \
 	bench/ibarrier \
 	bench/ibcast \
 	bench/instructions \
@@ -62,8 +64,13 @@ bench_bibw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bibw_LDADD = $(MPI_LIBS)
 bench_bw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bw_LDADD = $(MPI_LIBS)
+bench_get_bw_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_get_bw_LDADD = $(MPI_LIBS)
 bench_get_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_get_latency_LDADD = $(MPI_LIBS)
+bench_get_rate_SOURCES = bench/get_bw.c
+bench_get_rate_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -DRATE
+bench_get_rate_LDADD = $(MPI_LIBS)
 bench_ibarrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_ibarrier_LDADD = $(MPI_LIBS)
 bench_ibcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

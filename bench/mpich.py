@@ -7,7 +7,8 @@ import tempfile
 
 from runner import HERE, BenchError, run_limited
 
-SOURCES = {"put_rate": ("put_bw.c", "-DRATE"), "match_posted": ("match.c",), "match_unexpected": ("match.c", "-DUNEXPECTED")}
+SOURCES = {"put_rate": ("put_bw.c", "-DRATE"), "get_rate": ("get_bw.c", "-DRATE"), "match_posted": ("match.c",),
+           "match_unexpected": ("match.c", "-DUNEXPECTED")}
 
 
 def first_of(*names):

@@ -149,6 +149,8 @@ PARTS = (
     Part("put-rate", "Puts, 64 for a flush", Case("put_rate"), ONE_SIDED, ahead("rate of puts, 64 for a flush")),
     Part("put-bw", "Put bandwidth, 64 for a flush", Case("put_bw"), ONE_SIDED, ahead("bandwidth of puts, 64 for a flush")),
     Part("get", "Get, flushed", Case("get_latency"), ONE_SIDED, ahead("one-sided get")),
+    Part("get-rate", "Gets, 64 for a flush", Case("get_rate"), ONE_SIDED, ahead("rate of gets, 64 for a flush")),
+    Part("get-bw", "Get bandwidth, 64 for a flush", Case("get_bw"), ONE_SIDED, ahead("bandwidth of gets, 64 for a flush")),
     Part("put-alloc-mem", "Put, window of MPI_Alloc_mem memory", Case("put_latency", options=("-a",)), ONE_SIDED,
          ahead("one-sided put, MPI_Alloc_mem")),
     Part("get-alloc-mem", "Get, window of MPI_Alloc_mem memory", Case("get_latency", options=("-a",)), ONE_SIDED,
@@ -178,6 +180,7 @@ PICTURES = (
     ("bibw", "Bidirectional bandwidth", ("bibw", "bibw-alloc", "bibw-real")),
     ("onesided", "One-sided communication", ("put", "get")),
     ("puts", "Many puts, one flush", ("put-rate", "put-bw")),
+    ("gets", "Many gets, one flush", ("get-rate", "get-bw")),
     ("collectives", "Collectives", tuple(f"coll-{test}-{ranks}" for test in ("barrier", "bcast") for ranks in (2, 4, 8))),
     ("matching", "Matching", ("match-posted", "match-unexpected")),
 )

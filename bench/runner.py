@@ -59,6 +59,8 @@ TESTS = {
     "put_latency": Test("put latency", "us", False, 1, 4 * MIB, (10000, 1000), ("-w", "create", "-s", "flush")),
     "put_bw": Test("put bandwidth", "MB/s", True, 1, 4 * MIB, (200, 40), ("-w", "create", "-s", "flush")),
     "put_rate": Test("put rate", "msg/s", True, 1, 8192, (300, 40), ("-w", "create", "-s", "flush")),
+    "get_bw": Test("get bandwidth", "MB/s", True, 1, 4 * MIB, (200, 40), ("-w", "create", "-s", "flush")),
+    "get_rate": Test("get rate", "msg/s", True, 1, 8192, (300, 40), ("-w", "create", "-s", "flush")),
     "get_latency": Test("get latency", "us", False, 1, 4 * MIB, (10000, 1000), ("-w", "create", "-s", "flush")),
     "match_posted": Test("behind posted receives", "us", False, 1, 131072, (2000, 500)),
     "match_unexpected": Test("behind unexpected messages", "us", False, 1, 131072, (2000, 500)),
