@@ -264,6 +264,8 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
 	way = how(nic, link, w);
+	if (nic_unlikely(way == NIC_LATER))
+		return STEP_AGAIN;
 	if (nic_unlikely(ctx->writes) && nic_ask_meets(nic, link, vi, remote->addr, way == NIC_HALVES ? nic_ask_half_of(w) : w->total, way == NIC_STREAM)) {
 		link->put = put; /* not done yet, alone or otherwise */
 		link->half = half;

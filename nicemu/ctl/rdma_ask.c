@@ -4,9 +4,8 @@
  *
  * A packet names a claim (mem/claim.h), the descriptor waits.  Of what the other NIC has not claimed when it has shown no sign of
  * life for a number of passes, the more the longer that would take alone, nothing is left to it: this NIC closes the claim and does the rest.
- * Until the other one looks
- * at the requests that it has been sent it is not asked again.  For a half that has not been begun when this NIC is through with its
- * own there is no patience, unless the other one is at work on one before it: the rest takes no longer than a wait.
+ * Until the other one looks at the requests that it has been sent it is not asked again.  For a half that has not been begun when this NIC is
+ * through with its own there is no patience, unless the other one is at work on one before it: the rest takes no longer than a wait.
  *
  * Protection.  A NIC that copies into or out of the process that asked it has been given that address by the process itself,
  * and does so only between its claim and its word that it is done.
@@ -15,7 +14,8 @@
  * NIC does is always the front of the queue.  The rest is done in order, when all before it is complete.  With that, two
  * writes to the same place end as they were posted (nic_rdma_write delays one that could not); sends, immediate data and
  * reads wait for the writes before them (`fenced` in tx.c).  Packets of writes are put in place when they are taken from the
- * link, before older requests of reads.  Of a long write they leave as those before are put in place; other writes wait until all have left.
+ * link, before older requests of reads.  Of a long write they leave as those before are put in place.  Writes of the same VI wait
+ * until all have left, and behind one that was taken back until it is over.
  */
 #include "nicemu/ctl/rdma.h"
 
@@ -29,7 +29,7 @@ enum {
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
 	LOOK = 1024,         /* bytes of streams that a look more is spent on */
 	AWAY = 1 << 20,      /* bytes of writes on their way, behind which the next one waits: more buffers would fall out of the caches */
-	BRIEF = 32 << 10,    /* bytes of the longest of these writes */
+	BRIEF = 32 << 10,    /* bytes of the longest write that is soon done alone */
 	PART_MIN = 4096, PART_MOST = 16384,
 };
 _Static_assert(NIC_PUT_MAX / PART_MOST < NIC_CLAIM_PLACES, "their parts can be counted");
@@ -116,10 +116,13 @@ static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, 
 	return a;
 }
 
-/* Must a write that goes in packets stay behind this one?  Of those in packets, only behind parts that have still to leave. */
+/*
+ * Must a write that goes in packets stay behind this one?  Of those in packets, only behind one of which parts have still to leave, or that was taken
+ * back: this NIC writes the rest of it.
+ */
 static bool in_the_way(const struct nic_ask *a)
 {
-	return a->op == NIC_OP_WRITE_HALF || (a->op == NIC_OP_WRITE_PART && a->from < a->limit);
+	return a->op == NIC_OP_WRITE_HALF || (a->op == NIC_OP_WRITE_PART && (a->from < a->limit || a->closed));
 }
 
 static bool is_write(const struct nic_ask *a)
@@ -362,17 +365,17 @@ static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_li
 	p->put.handle = w->desc->seg[0].handle;
 	p->put.addr = w->desc->seg[0].addr + from;
 	p->put.claim = a->id;
-	p->put.part = from ? from / a->part : 0;
+	p->put.part = from ? from / a->part : 0; /* most have one part, and a division takes long */
 	nic_tx_head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
 	nic_tx_publish(nic, link, p);
 	a->from += len;
 	link->away += len;
 }
 
-/* How many parts of a write leave now, when so many are under way. */
+/* How many parts of a write leave now, when so many are under way?  That is the peer's word, and may be any number. */
 static uint32_t parts_now(const struct nic_ask *a, uint32_t under_way)
 {
-	uint32_t left = (a->limit - a->from + a->part - 1) / a->part, most = NIC_PUT_PARTS - under_way;
+	uint32_t left = (a->limit - a->from + a->part - 1) / a->part, most = under_way < NIC_PUT_PARTS ? NIC_PUT_PARTS - under_way : 0;
 
 	return left < most ? left : most;
 }
@@ -515,7 +518,9 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 			continue;
 		word = nic_claim_close(asked(link, id));
 		parts = word & NIC_CLAIM_PARTS;
+		link->in_the_way -= in_the_way(a);
 		a->closed = true;
+		link->in_the_way += in_the_way(a);
 		if (a->op == NIC_OP_READ_REQ) {
 			a->from = parts * a->part < a->limit ? parts * a->part : a->limit;
 			nic_count(nic, shared_taken_back, a->from != a->limit);
@@ -539,6 +544,8 @@ static void now_placed(struct nic_link *link, struct nic_ask *a, uint32_t placed
 {
 	uint32_t bytes = placed * a->part < a->from ? placed * a->part : a->from;
 
+	if (bytes != a->placed)
+		link->idle = 0;
 	link->away = link->away + a->placed - bytes;
 	a->placed = bytes;
 }
@@ -654,11 +661,11 @@ static bool is_brief(const struct nic_ask *a)
 
 /*
  * In looks.  Of streams no longer than they would take alone, at some GB/s: who takes them all back is away himself meanwhile, and where both ends ask
- * they would do so in turns.
+ * they would do so in turns.  Where processes take turns on a core a look may be as long as such a turn.
  */
-static uint64_t patience(const struct nic_link *link, const struct nic_ask *a)
+static uint64_t patience(const struct nic *nic, const struct nic_link *link, const struct nic_ask *a)
 {
-	return (is_brief(a) ? PATIENCE_BRIEF : PATIENCE) + link->alone / LOOK;
+	return (is_brief(a) ? PATIENCE_BRIEF : PATIENCE) + (nic->waiting.crowded ? 0 : link->alone / LOOK);
 }
 
 static int run_asked(struct nic *nic, struct nic_link *link)
@@ -671,7 +678,7 @@ static int run_asked(struct nic *nic, struct nic_link *link)
 		return 0;
 	if (sign(link, a))
 		link->idle = 0;
-	else if (++link->idle >= patience(link, a)) {
+	else if (++link->idle >= patience(nic, link, a)) {
 		link->idle = 0;
 		if (is_at_part(nic, link, a))
 			return 0;

@@ -30,11 +30,11 @@ enum nic_dma nic_dma_read(struct nic *nic, struct nic_link *link, const struct i
 bool nic_dma_plain(struct nic_link *link, uint64_t remote, size_t len);
 /*
  * The ways of a transfer (ctl/rdma.c).  Of some lengths, one at a time, two of them are timed, and the faster one is gone (pace.h): which one that is
- * depends on the kernel, on the caches, on whether the data have just been written, and on the other NIC.  A long read goes as a stream or otherwise;
+ * depends on the kernel, on the caches, on whether the data have just been written, and on the other NIC.  A long one goes as a stream or otherwise;
  * what is no stream goes by halves or alone (nic_link_races, nic_link_half_races).  A short one goes in packets or alone (nic_link_brief_races); of these few
  * are timed, since a look at the counter is a part of what they take.  Which way now?  How long did it take, that way?
  */
-enum nic_way { NIC_ALONE, NIC_HALVES, NIC_STREAM, NIC_LATER };
+enum nic_way { NIC_ALONE, NIC_HALVES, NIC_STREAM, NIC_LATER /* as a stream, when a claim is free */ };
 bool nic_dma_streams(const struct nic_link *link, bool write, uint32_t len);
 bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len);
 bool nic_dma_brief(const struct nic_link *link, bool write, uint32_t len); /* in packets */

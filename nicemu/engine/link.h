@@ -43,7 +43,7 @@ struct nic_ask {
 	uint32_t from;   /* halves: where the peer's begins; WRITE_PART: bytes that have left */
 	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
-	uint32_t alone;  /* bytes that this NIC would have to move without the peer's, of a stream; of others none */
+	uint32_t alone;  /* bytes that this NIC would have to move without the other one, of a stream; of others none */
 	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */

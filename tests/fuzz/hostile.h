@@ -89,7 +89,12 @@ static inline void post_recv(int i)
 /* RDMA goes to b's memory, and stays within it. */
 static inline void rdma(struct nic_desc *d)
 {
-	d->seg[1] = (struct nic_seg){ (uintptr_t)p.a.mem, p.a.handle, some_length() };
+	struct nic_link *link = p.a.nic->link[p.b.nic->me];
+	bool lengthy = link && fuzz_seldom(4); /* more parts than are under way at once */
+
+	if (lengthy)
+		link->put_max = link->put_busy = NIC_PUT_MAX;
+	d->seg[1] = (struct nic_seg){ (uintptr_t)p.a.mem, p.a.handle, lengthy ? PAIR_MEM - 1000 : some_length() };
 	d->seg[0] = (struct nic_seg){ (uintptr_t)p.b.mem + fuzz_below(1000), p.b.handle, 0 };
 	d->nseg = 2;
 	d->length = d->seg[1].length;

@@ -34,16 +34,30 @@ static void mutated_packet(void)
 
 /* ---- a hostile slot ---------------------------------------------------------------------------------------------- */
 
+/* What it says of a's requests.  That a copy, or a part of a write, is claimed and never made or refused costs a wait, and is left out. */
+static void hostile_claim(void)
+{
+	struct nic_link *ab = p.a.nic->link[p.b.nic->me], *ba = p.b.nic->link[p.a.nic->me];
+	uint32_t i = fuzz_below(NIC_CLAIMS);
+	struct nic_claim *claim;
+
+	if (!ab || !ba)
+		return;
+	claim = &ba->asking->claim[i];
+	if (ab->ask[i].open && ab->ask[i].op == NIC_OP_WRITE_PART)
+		claim->word = (claim->word & ~(uint64_t)UINT32_MAX) | fuzz_below(64) * (NIC_CLAIM_PLACED + 1u);
+	else
+		claim->word = fuzz_word() | FUZZ_OF(NIC_CLAIM_DONE, NIC_CLAIM_REFUSED, NIC_CLAIM_DONE | NIC_CLAIM_CLOSED) | (uint64_t)fuzz_word() << 32;
+}
+
 /* What b says of itself, and an honest peer reads. */
 static void hostile_words(void)
 {
 	struct nic_slot *s = p.b.nic->slot;
 
 	switch (fuzz_below(7)) {
-	case 6: /* what it says of a's requests; that a copy is never made or refused costs a wait, and is left out */
-		if (p.b.nic->link[p.a.nic->me])
-			p.b.nic->link[p.a.nic->me]->asking->claim[fuzz_below(NIC_CLAIMS)].word =
-				fuzz_word() | FUZZ_OF(NIC_CLAIM_DONE, NIC_CLAIM_REFUSED, NIC_CLAIM_DONE | NIC_CLAIM_CLOSED) | (uint64_t)fuzz_word() << 32;
+	case 6:
+		hostile_claim();
 		break;
 	case 0:
 		s->ring_head[p.a.nic->me].head += fuzz_seldom(2) ? fuzz_below(NIC_RING_CELLS) : fuzz_word();

@@ -274,6 +274,74 @@ static void half_hearted_target(void)
 	pair_close(&p);
 }
 
+/* b says that more parts are in place than have left, or fewer than it said before: so many leave at once, whatever it says. */
+static void untrue_of_parts(void)
+{
+	enum { LEFT = NIC_PUT_PARTS * 16384 };
+
+	for (uint32_t lie = 0; lie < 2; lie++) {
+		struct nic_claim *claim;
+		struct nic_desc *d;
+		uint64_t id;
+
+		BEGIN(UINT32_MAX, UINT32_MAX);
+		d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, PAIR_MEM);
+		id = ab()->ask_head;
+		claim = &p.b.nic->link[p.a.nic->me]->asking->claim[id % NIC_CLAIMS];
+		CHECK_EQ(ab()->ask[id % NIC_CLAIMS].from, LEFT);
+		atomic_store(&claim->word, id << 32 | (lie ? NIC_PUT_PARTS * (NIC_CLAIM_PLACED + 1u) : 40u * NIC_CLAIM_PLACED));
+		poll_a(1);
+		CHECK_EQ(ab()->ask[id % NIC_CLAIMS].from, lie ? 2 * LEFT : LEFT);
+		atomic_store(&claim->word, id << 32);
+		poll_a(1);
+		CHECK_EQ(ab()->ask[id % NIC_CLAIMS].from, lie ? 2 * LEFT : LEFT);
+		poll_a(LONG_AGO);
+		CHECK(good(d));
+		CHECK_EQ(ab()->away + ab()->alone + ab()->in_the_way, 0);
+		pair_poll(&p);
+		pair_close(&p);
+	}
+}
+
+/*
+ * A write behind one to the same place that was taken back when a part of it was in place: b is there, and nobody in doubt, since
+ * another VI has used that up.
+ */
+static void write_behind_one_taken_back(void)
+{
+	enum { LEN = 64000, PASS = 32 /* packets */ };
+	struct nic_desc *first, *second, *other;
+	uint32_t vi, id;
+
+	BEGIN(UINT32_MAX, UINT32_MAX);
+	vi = p.a.vi;
+	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
+	end_vi(&p.b, NIC_RELIABLE_DELIVERY);
+	CHECK_EQ(pair_connect(&p), NIC_OK);
+	pair_poll(&p);
+	memset(p.a.mem, 1, LEN);
+	memset(p.a.mem + LEN, 2, 8000);
+	other = rdma(0, NIC_CTL_RDMA_WRITE, 300000, 300000, 64);
+	nic_post_send(p.a.nic, vi, other);
+	pair_poll(&p);
+	for (int i = 1; i < PASS; i++)
+		post(i, NIC_CTL_RDMA_WRITE, 200000 + 64 * i, 200000 + 64 * i, 8);
+	id = ab()->ask_tail;
+	first = post(PASS, NIC_CTL_RDMA_WRITE, 0, 0, LEN);
+	nic_poll(p.b.nic); /* the first part of it is the last thing that it does */
+	for (int left = LONG_AGO; !ab()->ask[id % NIC_CLAIMS].closed && left; left--)
+		nic_poll(p.a.nic);
+	CHECK(ab()->ask[id % NIC_CLAIMS].closed && !ab()->absent && !done(first));
+	nic_post_send(p.a.nic, vi, rdma(PASS + 1, NIC_CTL_RDMA_WRITE, 300000, 300000, 64));
+	CHECK_EQ(ab()->put.alone, 0);
+	second = post(PASS + 2, NIC_CTL_RDMA_WRITE, LEN, LEN - 8000, 8000);
+	nic_poll(p.b.nic);
+	pair_poll(&p);
+	CHECK(good(first) && good(second));
+	CHECK(p.b.mem[LEN - 8001] == 1 && p.b.mem[LEN - 8000] == 2 && p.b.mem[LEN - 1] == 2);
+	pair_close(&p);
+}
+
 /* A part of a stream that b has begun is waited for, and what comes behind it as well: b is there. */
 static void begun_part(void)
 {
@@ -639,6 +707,8 @@ int main(void)
 	CASE(host_gone);
 	CASE(absent_peer);
 	CASE(half_hearted_target);
+	CASE(untrue_of_parts);
+	CASE(write_behind_one_taken_back);
 	CASE(begun_part);
 	CASE(half_hearted_peer);
 	CASE(half_placed);
