@@ -312,13 +312,13 @@ nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *li
 }
 
 /* The next bytes of these pieces, which have been found ours to read. */
-static void gather(struct nic *nic, struct iovec **piece, uint8_t *to, uint32_t len, bool row)
+static void gather(struct nic *nic, struct iovec **piece, uint8_t *to, uint32_t len, bool owned)
 {
 	while (len) {
 		struct iovec *v = *piece;
 		uint32_t part = v->iov_len < len ? (uint32_t)v->iov_len : len;
 
-		if (row)
+		if (owned)
 			nic_host_read_owned(nic, to, (uintptr_t)v->iov_base, part);
 		else
 			nic_host_read(nic, to, (uintptr_t)v->iov_base, part);
@@ -352,6 +352,18 @@ static bool are_known(struct nic *nic, const uint32_t *index, uint32_t n, uint32
 	return known;
 }
 
+/* Is it one of many?  That is told by its parts. */
+static bool is_row(const struct nic_ask *a)
+{
+	return a->part == NIC_RDMA_PART_MAX;
+}
+
+/* Were the lines of its buffer asked for when the write before it left? */
+static bool is_owned(const struct nic_ask *a)
+{
+	return is_row(a) || a->limit <= PART_MIN;
+}
+
 /* The next part of the write: in the buffer, or in the packet. */
 static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, struct nic_ask *a, const uint32_t *buffer,
                     struct iovec **local)
@@ -361,7 +373,7 @@ static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_li
 
 	if (buffer)
 		p->put.buffer = *buffer;
-	gather(nic, local, buffer ? nic_buffer(nic, *buffer) : p->put.data, len, a->part == NIC_RDMA_PART_MAX);
+	gather(nic, local, buffer ? nic_buffer(nic, *buffer) : p->put.data, len, is_owned(a));
 	p->put.handle = w->desc->seg[0].handle;
 	p->put.addr = w->desc->seg[0].addr + from;
 	p->put.claim = a->id;
@@ -427,7 +439,10 @@ nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_
 		put_one(nic, ctx, link, w, a, inside ? NULL : &index[i], &local);
 	if (!inside) {
 		link->balance -= (int32_t)n;
-		nic_tx_own_ahead(nic, w->total);
+		if (is_row(a))
+			nic_tx_own_ahead(nic, w->total);
+		else if (is_owned(a))
+			nic_tx_own_next(nic, w->total);
 	}
 	link->in_the_way += in_the_way(a);
 	nic_count(nic, bytes_write_buffer, a->from);

@@ -83,10 +83,19 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
+/* So long is a part for which the library's copy would take the string instruction, and of which all lines can be asked for ahead. */
+static bool is_owned(uint32_t len)
+{
+	return len > 2048 && len <= 4096;
+}
+
 /* False: in the daemon, the process's memory is gone, and what was read counts for nothing. */
 static bool host_read(struct nic *nic, void *to, uint64_t addr, uint32_t len)
 {
-	nic_host_read(nic, to, addr, len);
+	if (is_owned(len))
+		nic_host_read_owned(nic, to, addr, len);
+	else
+		nic_host_read(nic, to, addr, len);
 	return nic_likely(!nic->host_gone);
 }
 
@@ -220,6 +229,8 @@ static int serve_part(struct nic *nic, struct nic_link *link, struct nic_favour 
 	link->balance--;
 	f->parts++;
 	nic_count(nic, bytes_read_buffer, len);
+	if (is_owned(len))
+		nic_tx_own_next(nic, len);
 	if (from + len == f->len)
 		served(nic, link);
 	return 1;

@@ -82,6 +82,15 @@ static inline void nic_tx_own_ahead(const struct nic *nic, size_t len)
 		nic_prefetch_write_lines(nic_buffer(nic, slot->buffer[slot->nbuffers - 2]), len <= NIC_OWNED_MOST ? len : BEGIN);
 }
 
+/* The same of the next one itself, for those that go one at a time. */
+static inline void nic_tx_own_next(const struct nic *nic, size_t len)
+{
+	const struct nic_slot *slot = nic->slot;
+
+	if (nic_likely(slot->nbuffers))
+		nic_prefetch_write_lines(nic_buffer(nic, slot->buffer[slot->nbuffers - 1]), len);
+}
+
 /* Room for one data packet of so many cells, by leave of the flow strategy. */
 static inline struct nic_packet *nic_tx_room_for(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, uint32_t cells)
 {
