@@ -99,17 +99,6 @@ static inline void begun(const struct nic *nic, struct nic_link *link)
 	link->looks = nic->polls + nic->looks;
 }
 
-/*
- * Up to how many bytes a read is a stream.  The buffers of many reads fall out of the caches; but when the peer asks for as
- * much, both are busy, and what a stream costs less in the kernel counts.
- */
-static inline uint32_t stream_limit(const struct nic_link *link, bool row)
-{
-	if (!row)
-		return link->stream_max;
-	return link->mutual ? link->stream_mutual : link->stream_busy;
-}
-
 /* The same of halves; what is done alone counts, too, for how long ago the peer has asked. */
 static bool half_in_doubt(struct nic_link *link)
 {
@@ -131,7 +120,7 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 		return false;
 	}
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= link->get_max ? !nic_in_doubt(&link->get) : total <= stream_limit(link, row);
+		return total <= link->get_max ? !nic_in_doubt(&link->get) : total <= (row ? link->stream_busy : link->stream_max);
 	return total <= (row ? link->put_busy : link->put_max) && !nic_in_doubt(&link->put);
 }
 

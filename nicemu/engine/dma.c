@@ -96,13 +96,13 @@ static void tune(const struct nic *nic, struct nic_link *link)
 	link->half_row = HALF_ROW;
 	link->put_max = PUT_BRIEF;
 	link->put_busy = pull > FAST ? PUT_ROW : PUT_ROW_FAST;
-	link->stream_busy = link->stream_mutual = GET_ROW;
+	link->stream_busy = GET_ROW;
 	if (pull > FAIR) {
 		link->half_min = half_min(pull_time(nic, link, 1, 0), pull);
 		link->half_row = (uint32_t)((uint64_t)link->half_min * HALF_ROW / HALF_MIN);
 		link->stream_max = GET_FAIR;
 		link->put_max = PUT_FAIR;
-		link->put_busy = link->stream_busy = link->stream_mutual = ROW_SLOW;
+		link->put_busy = link->stream_busy = ROW_SLOW;
 		link->send_max = SEND_SLOW;
 	}
 	if (pull > SLOW)
@@ -116,7 +116,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->brief_race_max[1] = nic_ticks() ? PUT_BRIEF : 0;
 		return;
 	}
-	link->stream_max = link->stream_busy = link->stream_mutual = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
+	link->stream_max = link->stream_busy = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
 	link->put_max = link->put_busy = strcmp(way, "stream") == 0 ? NIC_PUT_MAX : 0;
 	link->get_max = strcmp(way, "stream") == 0 ? GET_BRIEF : 0;
 	link->send_max = 0;

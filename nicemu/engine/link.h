@@ -116,15 +116,14 @@ struct nic_link {
 	uint32_t looked;                  /* so many times at requests of the peer's */
 	uint32_t idle;                    /* passes without a sign of the peer */
 	uint32_t idle_pos, idle_id;       /* rx_pos and ask_head when the last one was seen */
-	uint32_t in_the_way;              /* open writes that no other one may pass in packets: halves, and those of which parts have still to leave */
+	uint32_t in_the_way;              /* open writes that no other one may pass in packets: halves, those of which parts have still to leave, those that were taken back */
 	uint64_t alone;                   /* bytes of open streams, both ways; */
 	uint64_t away;                    /* of these, those of writes that have left and are not known to be in place */
 	uint32_t absent_seen;
 	bool absent;                      /* the peer was not there, and has looked at nothing since */
 	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
 	uint32_t looks;                   /* of the host, as counted when the last transfer began */
-	/* bytes: up to this a read is a stream, when nothing else is asked of the peer, otherwise, and when it asks as well */
-	uint32_t stream_max, stream_busy, stream_mutual;
+	uint32_t stream_max, stream_busy; /* bytes: up to this a read is a stream, alone and one of many */
 	uint32_t put_max, put_busy;       /* the same of writes in packets, alone and one of many; NIC_PUT_MAX at most */
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */

@@ -67,7 +67,7 @@ static long batch(struct way *w, uint32_t round)
 	for (uint32_t i = 0; i < n; i++) {
 		len[i] = 1 + next(random) % (n == 1 ? LONE * w->most : next(random) & 1 ? w->most : 600);
 		memset(from->mem + w->base + i * w->most, (int)(round + i), len[i]);
-		link->stream_max = link->stream_busy = link->stream_mutual = next(random) % len[i] * 2;
+		link->stream_max = link->stream_busy = next(random) % len[i] * 2;
 		link->put_max = next(random) % len[i] * 2;
 		link->put_busy = next(random) % len[i] * 2;
 		link->get_max = next(random) % 1024;

@@ -25,7 +25,7 @@ static inline void ways(uint32_t stream_max, uint32_t half_min)
 	ab()->impatient = false;
 	ab()->get_max = ab()->race_max = ab()->half_race_max = ab()->stream_later = 0;
 	ab()->brief_race_max[0] = ab()->brief_race_max[1] = 0;
-	ab()->stream_max = ab()->stream_busy = ab()->stream_mutual = stream_max;
+	ab()->stream_max = ab()->stream_busy = stream_max;
 	ab()->put_max = ab()->put_busy = stream_max < NIC_PUT_MAX ? stream_max : NIC_PUT_MAX;
 	ab()->half_min = ab()->half_row = half_min;
 }

@@ -609,7 +609,7 @@ static void killed_with(uint32_t len)
 	CHECK(kin_await(p.a.nic, READY, 1));
 	if (p.a.nic->active[0]->cma) {
 		p.a.nic->active[0]->impatient = false;
-		p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 0;
+		p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = 0;
 		p.a.nic->active[0]->half_min = 8192;
 		p.a.nic->active[0]->get_max = 512;
 		p.a.nic->active[0]->brief_race_max[0] = 0;
@@ -647,7 +647,7 @@ static int reader(void)
 	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
 	if (kin_connect(&p.a, "a", "b"))
 		return 1;
-	p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = p.a.nic->active[0]->stream_mutual = 30000;
+	p.a.nic->active[0]->stream_max = p.a.nic->active[0]->stream_busy = 30000;
 	p.a.nic->active[0]->put_max = p.a.nic->active[0]->put_busy = 30000;
 	p.a.nic->active[0]->get_max = 512;
 	p.a.nic->active[0]->half_min = 30001;
