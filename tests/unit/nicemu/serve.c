@@ -173,8 +173,24 @@ static void begun(void *arg)
 
 /* ---- cases ----------------------------------------------------------------------------------------------------------------------- */
 
+/* One that a process of the case before has started goes when it sees that the process is gone. */
+static bool no_daemon(void)
+{
+	double until = kin_now() + KIN_SECONDS;
+	struct nic_card *card;
+	bool held;
+
+	if (nic_card_open(device, &card) != NIC_OK)
+		return false;
+	while ((held = nic_card_held(card, NIC_DAEMON_LINE)) && kin_now() < until)
+		usleep(100);
+	nic_card_close(card);
+	return !held;
+}
+
 static void start(bool both, const char *arch, void (*fn)(void))
 {
+	REQUIRE(no_daemon());
 	kin_clear();
 	meanwhile = fn;
 	before_lock = at_unlock = NULL;
