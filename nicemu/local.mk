@@ -54,6 +54,7 @@ nicemu_sources = \
 	nicemu/ctl/qnix_tx.c \
 	nicemu/ctl/rdma.c \
 	nicemu/ctl/rdma_ask.c \
+	nicemu/ctl/rdma_put.c \
 	nicemu/ctl/rdma_serve.c \
 	nicemu/ctl/rx.c \
 	nicemu/ctl/sysmsg.c \

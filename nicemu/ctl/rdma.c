@@ -262,7 +262,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return STEP_AGAIN;
 	}
 	if (way == NIC_STREAM) {
-		step = nic_ask_packets(nic, vi, link, e, w, local);
+		step = nic_put_packets(nic, vi, link, e, w, local);
 		if (nic_likely(step != STEP_AGAIN) || ctx->writes)
 			return step; /* else there are no buffers: alone, rather than wait for somebody to give some back */
 	}

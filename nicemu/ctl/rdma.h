@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c, those that the NIC at the other end takes part in, share. */
+/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c and rdma_put.c, those that the NIC at the other end takes part in, share. */
 #ifndef NIC_CTL_RDMA_H
 #define NIC_CTL_RDMA_H
 
@@ -54,13 +54,55 @@ uint32_t nic_rdma_move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at);
 /* A read, short or in buffers; false: there is no room for the request. */
 bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
-/* A write in packets: the peer's NIC puts them in place.  Uses up `local`, the pieces of it. */
-enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local);
 /*
  * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet;
  * and, unless it goes in packets itself, for all that do.
  */
 bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets);
+
+/* Of a transfer that begins now, how long is a part? */
+uint32_t nic_ask_part(const struct nic_link *link, const struct work *w);
+/* Opens a claim, before the packet that names it. */
+struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
+                             uint32_t from);
+/* The rest of a transfer from that byte on, alone after all: the target's table may have changed since it was asked.  0 or NIC_ST_*. */
+uint32_t nic_ask_move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from);
+/* It is complete, or failed. */
+void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error);
+
+/* rdma_put.c */
+/* A write in packets: the peer's NIC puts them in place.  Uses up `local`, the pieces of it. */
+enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local);
+/* One step of it, when its claim says this.  0: it waits. */
+int nic_put_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word);
+
+static inline struct nic_claim *nic_asked(const struct nic_link *link, uint32_t id)
+{
+	return &link->asked->claim[id % NIC_CLAIMS];
+}
+
+static inline struct nic_txe *nic_ask_entry(const struct nic *nic, const struct nic_ask *a)
+{
+	return &nic->slot->txq[a->vi][a->pos & (NIC_TXQ - 1)];
+}
+
+/* The descriptor again; it was checked when it was executed. */
+static inline void nic_ask_reread(const struct nic_txe *e, struct work *w)
+{
+	struct nic_desc *desc = nic_host(e->desc);
+
+	*w = (struct work){ .desc = desc, .seg = desc->seg + 1, .nseg = desc->nseg - 1u, .total = desc->length,
+		.op = desc->control & NIC_CTL_OP_MASK, .control = desc->control };
+}
+
+/*
+ * Must a write that goes in packets stay behind this one?  Of those in packets, only behind one of which parts have still to leave, or that was taken
+ * back: this NIC writes the rest of it.
+ */
+static inline bool nic_ask_in_the_way(const struct nic_ask *a)
+{
+	return a->op == NIC_OP_WRITE_HALF || (a->op == NIC_OP_WRITE_PART && (a->from < a->limit || a->closed));
+}
 
 /* Where the second half begins: on a page of this process, so that two copies never meet in one; 0: too short for that. */
 static inline uint32_t nic_ask_half_of(const struct work *w)

@@ -13,9 +13,7 @@
  * Order.  Requests are served first in, first out, and claims are closed from the newest to the oldest, so what the other
  * NIC does is always the front of the queue.  The rest is done in order, when all before it is complete.  With that, two
  * writes to the same place end as they were posted (nic_rdma_write delays one that could not); sends, immediate data and
- * reads wait for the writes before them (`fenced` in tx.c).  Packets of writes are put in place when they are taken from the
- * link, before older requests of reads.  Of a long write they leave as those before are put in place.  Writes of the same VI wait
- * until all have left, and behind one that was taken back until it is over.
+ * reads wait for the writes before them (`fenced` in tx.c).  Writes in packets: rdma_put.c.
  */
 #include "nicemu/ctl/rdma.h"
 
@@ -28,30 +26,10 @@ enum {
 	PATIENCE = 128,      /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
 	LOOK = 1024,         /* bytes of streams that a look more is spent on */
-	AWAY = 1 << 20,      /* bytes of writes on their way, behind which the next one waits: more buffers would fall out of the caches */
 	BRIEF = 32 << 10,    /* bytes of the longest write that is soon done alone */
 	PART_MIN = 4096, PART_MOST = 16384,
 };
 _Static_assert(NIC_PUT_MAX / PART_MOST < NIC_CLAIM_PLACES, "their parts can be counted");
-
-static struct nic_claim *asked(const struct nic_link *link, uint32_t id)
-{
-	return &link->asked->claim[id % NIC_CLAIMS];
-}
-
-static struct nic_txe *entry(const struct nic *nic, const struct nic_ask *a)
-{
-	return &nic->slot->txq[a->vi][a->pos & (NIC_TXQ - 1)];
-}
-
-/* The descriptor again; it was checked when it was executed. */
-static void reread(const struct nic_txe *e, struct work *w)
-{
-	struct nic_desc *desc = nic_host(e->desc);
-
-	*w = (struct work){ .desc = desc, .seg = desc->seg + 1, .nseg = desc->nseg - 1u, .total = desc->length,
-		.op = desc->control & NIC_CTL_OP_MASK, .control = desc->control };
-}
 
 /*
  * Of the only transfer, halves: both ends are soon at work, and not more packets than that, each of which takes as long as some KB do where cores are
@@ -65,18 +43,18 @@ static uint32_t part_of(uint32_t total)
 }
 
 /* The same, by what is under way just now. */
-static uint32_t part_now(const struct nic_link *link, const struct work *w)
+uint32_t nic_ask_part(const struct nic_link *link, const struct work *w)
 {
 	return link->ask_head == link->ask_tail ? part_of(w->total) : NIC_RDMA_PART_MAX;
 }
 
 /* Opens a claim, before the packet that names it. */
-static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
-                                uint32_t from)
+struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
+                             uint32_t from)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_ask *a;
-	uint32_t part = part_now(link, w), id = link->ask_tail++;
+	uint32_t part = nic_ask_part(link, w), id = link->ask_tail++;
 
 	link->mutual -= link->mutual != 0;
 	a = &link->ask[id % NIC_CLAIMS];
@@ -85,7 +63,7 @@ static struct nic_ask *open_ask(struct nic *nic, uint32_t vi, struct nic_link *l
 	link->alone += a->alone;
 	a->began = link->raced ? nic_dma_start() : 0;
 	link->raced = false;
-	nic_claim_open(asked(link, id), id);
+	nic_claim_open(nic_asked(link, id), id);
 	e->flags |= NIC_TXE_ASKED;
 	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
 	nic->nshared++;
@@ -103,7 +81,7 @@ static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, st
 static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
                            uint32_t from, uint64_t peer, struct nic_packet *p)
 {
-	struct nic_ask *a = open_ask(nic, vi, link, e, w, op, from);
+	struct nic_ask *a = nic_ask_open(nic, vi, link, e, w, op, from);
 
 	p->ask.addr = w->desc->seg[0].addr + from;
 	p->ask.handle = w->desc->seg[0].handle;
@@ -114,15 +92,6 @@ static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, 
 	nic_tx_head(p, nic_vi(nic, vi), op, w->total - from, 0);
 	nic_tx_publish(nic, link, p);
 	return a;
-}
-
-/*
- * Must a write that goes in packets stay behind this one?  Of those in packets, only behind one of which parts have still to leave, or that was taken
- * back: this NIC writes the rest of it.
- */
-static bool in_the_way(const struct nic_ask *a)
-{
-	return a->op == NIC_OP_WRITE_HALF || (a->op == NIC_OP_WRITE_PART && (a->from < a->limit || a->closed));
 }
 
 static bool is_write(const struct nic_ask *a)
@@ -136,7 +105,7 @@ static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 
 	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
-	link->in_the_way -= in_the_way(a);
+	link->in_the_way -= nic_ask_in_the_way(a);
 	link->alone -= a->alone;
 	link->away -= a->op == NIC_OP_WRITE_PART ? a->from - a->placed : 0;
 	a->open = false;
@@ -153,9 +122,9 @@ static inline void timed(struct nic_link *link, const struct nic_ask *a, uint32_
 		nic_dma_took(link, is_write(a), len, a->op == NIC_OP_READ_HALF || a->op == NIC_OP_WRITE_HALF ? NIC_HALVES : NIC_STREAM, a->began);
 }
 
-static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
+void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
 {
-	struct nic_txe *e = entry(nic, a);
+	struct nic_txe *e = nic_ask_entry(nic, a);
 	struct nic_desc *desc = nic_host(e->desc);
 	uint32_t vi = a->vi, pos = a->pos;
 
@@ -168,13 +137,13 @@ static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, ui
 }
 
 /* The rest of a transfer from that byte on, alone after all: the target's table may have changed since it was asked. */
-static nic_noinline uint32_t move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from)
+nic_noinline uint32_t nic_ask_move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 	const struct nic_seg *remote;
 	struct work w;
 
-	reread(entry(nic, a), &w);
+	nic_ask_reread(nic_ask_entry(nic, a), &w);
 	remote = &w.desc->seg[0];
 	if (from >= w.total)
 		return 0;
@@ -202,7 +171,7 @@ static void found_untouched(struct nic_link *link, uint64_t word, uint32_t seen_
 static bool take_half_back(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
 	uint32_t seen_before = nic_load_acquire(&link->asked->seen); /* before the closing, as in take_back */
-	uint64_t word = nic_claim_close(asked(link, a->id));
+	uint64_t word = nic_claim_close(nic_asked(link, a->id));
 
 	a->closed = true;
 	if (word & NIC_CLAIM_PARTS)
@@ -217,7 +186,7 @@ static bool at_work(const struct nic_link *link, const struct nic_ask *a)
 {
 	for (uint32_t id = link->ask_head; id != a->id; id++) {
 		const struct nic_ask *before = &link->ask[id % NIC_CLAIMS];
-		uint64_t word = nic_claim_look(asked(link, id));
+		uint64_t word = nic_claim_look(nic_asked(link, id));
 
 		if (before->open && before->vi == a->vi && (before->op == NIC_OP_READ_HALF || before->op == NIC_OP_WRITE_HALF) &&
 		    (word & NIC_CLAIM_PARTS) && !(word & (NIC_CLAIM_DONE | NIC_CLAIM_REFUSED)))
@@ -252,14 +221,14 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 	if (!p)
 		return STEP_AGAIN;
 	a = ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from, w->seg[0].addr + from, p);
-	link->in_the_way += in_the_way(a);
+	link->in_the_way += nic_ask_in_the_way(a);
 	error = nic_rdma_copy(nic, link, w, &first, 1, 0, from);
 	if (nic_unlikely(error)) {
 		nic_rdma_settle(nic, link, a);
 		return nic_tx_refuse(nic, e, error);
 	}
 	nic_count(nic, bytes_own_half, from);
-	word = nic_claim_look(asked(link, a->id));
+	word = nic_claim_look(nic_asked(link, a->id));
 	if (nic_unlikely(is_late(link, a, word)) && a->op == NIC_OP_READ_HALF && take_half_back(nic, link, a)) {
 		error = nic_rdma_move(nic, ctx, link, w, from, w->total - from);
 		over(nic, link, a);
@@ -311,144 +280,6 @@ nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *li
 	return true;
 }
 
-/* The next bytes of these pieces, which have been found ours to read. */
-static void gather(struct nic *nic, struct iovec **piece, uint8_t *to, uint32_t len, bool owned)
-{
-	while (len) {
-		struct iovec *v = *piece;
-		uint32_t part = v->iov_len < len ? (uint32_t)v->iov_len : len;
-
-		if (owned)
-			nic_host_read_owned(nic, to, (uintptr_t)v->iov_base, part);
-		else
-			nic_host_read(nic, to, (uintptr_t)v->iov_base, part);
-		v->iov_base = (char *)v->iov_base + part;
-		v->iov_len -= part;
-		*piece += v->iov_len == 0;
-		to += part;
-		len -= part;
-	}
-}
-
-/* Buffers for the parts, all or none. */
-static bool take_buffers(struct nic *nic, uint32_t *index, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (!nic_buffer_take(nic, &index[i])) {
-			while (i--)
-				nic_buffer_give(nic, index[i]);
-			return false;
-		}
-	return true;
-}
-
-/* Do they have their pages, so that how long the transfer takes says something of the next ones? */
-static bool are_known(struct nic *nic, const uint32_t *index, uint32_t n, uint32_t len)
-{
-	bool known = true;
-
-	for (uint32_t i = 0; i < n; i++)
-		known &= nic_buffer_known(nic, index[i], len);
-	return known;
-}
-
-/* Is it one of many?  That is told by its parts. */
-static bool is_row(const struct nic_ask *a)
-{
-	return a->part == NIC_RDMA_PART_MAX;
-}
-
-/* Were the lines of its buffer asked for when the write before it left? */
-static bool is_owned(const struct nic_ask *a)
-{
-	return is_row(a) || a->limit <= PART_MIN;
-}
-
-/* The next part of the write: in the buffer, or in the packet. */
-static void put_one(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, const struct work *w, struct nic_ask *a, const uint32_t *buffer,
-                    struct iovec **local)
-{
-	uint32_t from = a->from, len = w->total - from < a->part ? w->total - from : a->part;
-	struct nic_packet *p = nic_link_reserve(link, 0);
-
-	if (buffer)
-		p->put.buffer = *buffer;
-	gather(nic, local, buffer ? nic_buffer(nic, *buffer) : p->put.data, len, is_owned(a));
-	p->put.handle = w->desc->seg[0].handle;
-	p->put.addr = w->desc->seg[0].addr + from;
-	p->put.claim = a->id;
-	p->put.part = from ? from / a->part : 0; /* most have one part, and a division takes long */
-	nic_tx_head(p, ctx, buffer ? NIC_OP_WRITE_PART : NIC_OP_WRITE_SHORT, len, 0);
-	nic_tx_publish(nic, link, p);
-	a->from += len;
-	link->away += len;
-}
-
-/* How many parts of a write leave now, when so many are under way?  That is the peer's word, and may be any number. */
-static uint32_t parts_now(const struct nic_ask *a, uint32_t under_way)
-{
-	uint32_t left = (a->limit - a->from + a->part - 1) / a->part, most = under_way < NIC_PUT_PARTS ? NIC_PUT_PARTS - under_way : 0;
-
-	return left < most ? left : most;
-}
-
-/* More of a long write, of which so many parts are in place.  0: there is no room, or nothing that may leave now. */
-static int put_more(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t placed)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
-	uint32_t n = parts_now(a, (a->from + a->part - 1) / a->part - placed), index[NIC_PUT_PARTS];
-	struct iovec pieces[NIC_DESC_SEGS_MAX], *local = pieces;
-	uint32_t before = a->from;
-	struct work w;
-
-	if (!n || !nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) || !take_buffers(nic, index, n))
-		return 0;
-	if (a->began && !are_known(nic, index, n, a->part))
-		a->began = 0;
-	reread(entry(nic, a), &w);
-	if (nic_unlikely(!nic_rdma_pieces(nic, ctx, &w, a->from, w.total - a->from, pieces))) { /* deregistered: told when the peer is through with a part */
-		while (n)
-			nic_buffer_give(nic, index[--n]);
-		nic_claim_close(asked(link, a->id));
-		a->closed = true;
-		return 1;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		put_one(nic, ctx, link, &w, a, &index[i], &local);
-	link->in_the_way -= !in_the_way(a);
-	link->balance -= (int32_t)n;
-	nic_count(nic, bytes_write_buffer, a->from - before);
-	return 1;
-}
-
-nic_noinline enum step nic_ask_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local)
-{
-	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	uint32_t part = part_now(link, w), all = (w->total + part - 1) / part, n = all < NIC_PUT_PARTS ? all : NIC_PUT_PARTS;
-	uint32_t index[NIC_PUT_PARTS];
-	bool inside = w->total <= NIC_PUT_SHORT;
-	struct nic_ask *a;
-
-	if ((ctx->writes && link->away >= AWAY) || !nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) ||
-	    (!inside && !take_buffers(nic, index, n)))
-		return STEP_AGAIN;
-	a = open_ask(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
-	if (a->began && !inside && !are_known(nic, index, n, part))
-		a->began = 0;
-	for (uint32_t i = 0; i < n; i++)
-		put_one(nic, ctx, link, w, a, inside ? NULL : &index[i], &local);
-	if (!inside) {
-		link->balance -= (int32_t)n;
-		if (is_row(a))
-			nic_tx_own_ahead(nic, w->total);
-		else if (is_owned(a))
-			nic_tx_own_next(nic, w->total);
-	}
-	link->in_the_way += in_the_way(a);
-	nic_count(nic, bytes_write_buffer, a->from);
-	return STEP_WAIT;
-}
-
 bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets)
 {
 	if (packets && !link->in_the_way)
@@ -461,11 +292,11 @@ bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t 
 		if (!a->open || a->vi != vi || !is_write(a))
 			continue;
 		if (a->op == NIC_OP_WRITE_PART) {
-			if (!packets || in_the_way(a))
+			if (!packets || nic_ask_in_the_way(a))
 				return true;
 			continue;
 		}
-		desc = nic_host(entry(nic, a)->desc);
+		desc = nic_host(nic_ask_entry(nic, a)->desc);
 		at = desc->seg[0].addr + a->from;
 		if (addr < at + (desc->length - a->from) && at < addr + len)
 			return true;
@@ -477,8 +308,8 @@ bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t 
 
 static void read_failed(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
 {
-	nic_claim_close(asked(link, a->id));
-	finish(nic, link, a, error);
+	nic_claim_close(nic_asked(link, a->id));
+	nic_ask_finish(nic, link, a, error);
 }
 
 /* A part of a stream: into the segments of the read. */
@@ -496,12 +327,12 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
-	e = entry(nic, a);
+	e = nic_ask_entry(nic, a);
 	if ((flags & NIC_PF_ERROR) || offset != e->done || !len || len > a->limit - e->done) {
 		read_failed(nic, link, a, NIC_ST_RDMA_PROT);
 		return;
 	}
-	reread(e, &w);
+	nic_ask_reread(e, &w);
 	n = nic_rdma_pieces(nic, nic_vi(nic, vi), &w, e->done, len, to);
 	if (nic_unlikely(!n)) {
 		read_failed(nic, link, a, NIC_ST_PROTECTION);
@@ -515,7 +346,7 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 	}
 	e->done += len;
 	if (e->done == a->limit && !a->closed)
-		finish(nic, link, a, 0);
+		nic_ask_finish(nic, link, a, 0);
 }
 
 /* The peer has given no sign for long enough: what it has not claimed is ours again. */
@@ -531,11 +362,11 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 
 		if (!a->open || a->closed)
 			continue;
-		word = nic_claim_close(asked(link, id));
+		word = nic_claim_close(nic_asked(link, id));
 		parts = word & NIC_CLAIM_PARTS;
-		link->in_the_way -= in_the_way(a);
+		link->in_the_way -= nic_ask_in_the_way(a);
 		a->closed = true;
-		link->in_the_way += in_the_way(a);
+		link->in_the_way += nic_ask_in_the_way(a);
 		if (a->op == NIC_OP_READ_REQ) {
 			a->from = parts * a->part < a->limit ? parts * a->part : a->limit;
 			nic_count(nic, shared_taken_back, a->from != a->limit);
@@ -554,60 +385,28 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 		nic_doubt_late(&link->get);
 }
 
-/* So many parts of a write are in place. */
-static void now_placed(struct nic_link *link, struct nic_ask *a, uint32_t placed)
-{
-	uint32_t bytes = placed * a->part < a->from ? placed * a->part : a->from;
-
-	if (bytes != a->placed)
-		link->idle = 0;
-	link->away = link->away + a->placed - bytes;
-	a->placed = bytes;
-}
-
-/* Of a write in packets. */
-static int advance_put(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word)
-{
-	uint32_t placed = nic_claim_in_place(word);
-
-	if (nic_likely(placed * a->part >= a->limit)) {
-		nic_doubt_in_time(&link->put);
-		finish(nic, link, a, 0);
-		return 1;
-	}
-	now_placed(link, a, placed);
-	if (word & NIC_CLAIM_REFUSED)
-		placed = 0;
-	else if (!a->closed)
-		return put_more(nic, link, a, placed);
-	else if (nic_claim_placing(word))
-		return 0;
-	finish(nic, link, a, move_late(nic, link, a, placed * a->part));
-	return 1;
-}
-
 /* A short read is there: into the segments of the descriptor. */
 static nic_noinline void deliver_short(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
-	const uint8_t *data = a->reply < NIC_REPLIES ? link->asked->reply[a->reply] : asked(link, a->id)->data;
+	const uint8_t *data = a->reply < NIC_REPLIES ? link->asked->reply[a->reply] : nic_asked(link, a->id)->data;
 	struct iovec to[NIC_DESC_SEGS_MAX];
 	struct work w;
 	unsigned n;
 
-	reread(entry(nic, a), &w);
+	nic_ask_reread(nic_ask_entry(nic, a), &w);
 	n = nic_rdma_pieces(nic, nic_vi(nic, a->vi), &w, 0, w.total, to);
 	for (unsigned i = 0; i < n; i++) {
 		nic_host_write(nic, (uintptr_t)to[i].iov_base, data, to[i].iov_len);
 		data += to[i].iov_len;
 	}
 	nic_doubt_in_time(&link->get);
-	finish(nic, link, a, n ? 0 : NIC_ST_PROTECTION);
+	nic_ask_finish(nic, link, a, n ? 0 : NIC_ST_PROTECTION);
 }
 
 /* One step of the oldest transfer.  0: it waits. */
 static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
-	struct nic_txe *e = entry(nic, a);
+	struct nic_txe *e = nic_ask_entry(nic, a);
 	uint64_t word;
 	uint32_t error;
 
@@ -615,22 +414,22 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 		if (!a->closed)
 			return 0;
 		if (a->from != UINT32_MAX) { /* the rest, while parts that were claimed are on their way */
-			error = move_late(nic, link, a, a->from);
+			error = nic_ask_move_late(nic, link, a, a->from);
 			a->from = UINT32_MAX;
 			if (error)
-				finish(nic, link, a, error);
+				nic_ask_finish(nic, link, a, error);
 			else if (e->done == a->limit)
-				finish(nic, link, a, 0);
+				nic_ask_finish(nic, link, a, 0);
 			return 1;
 		}
 		if (e->done != a->limit)
 			return 0;
-		finish(nic, link, a, 0);
+		nic_ask_finish(nic, link, a, 0);
 		return 1;
 	}
-	word = nic_claim_look(asked(link, a->id)); /* R2 */
+	word = nic_claim_look(nic_asked(link, a->id)); /* R2 */
 	if (a->op == NIC_OP_WRITE_PART)
-		return advance_put(nic, link, a, word);
+		return nic_put_advance(nic, link, a, word);
 	if (word & NIC_CLAIM_DONE) {
 		struct nic_desc *desc = nic_host(e->desc);
 
@@ -639,12 +438,12 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 			return 1;
 		}
 		nic_count(nic, bytes_peer_half, desc->length - a->from);
-		finish(nic, link, a, 0);
+		nic_ask_finish(nic, link, a, 0);
 		return 1;
 	}
 	if (!(word & NIC_CLAIM_REFUSED) && (!a->closed || (word & NIC_CLAIM_PARTS)))
 		return 0;
-	finish(nic, link, a, move_late(nic, link, a, a->from));
+	nic_ask_finish(nic, link, a, nic_ask_move_late(nic, link, a, a->from));
 	return 1;
 }
 
@@ -658,14 +457,14 @@ static bool sign(struct nic_link *link, const struct nic_ask *a)
 	link->idle_id = a->id;
 	if (moved || a->op == NIC_OP_READ_REQ)
 		return moved;
-	word = nic_claim_look(asked(link, a->id));
+	word = nic_claim_look(nic_asked(link, a->id));
 	return a->op == NIC_OP_WRITE_PART ? nic_claim_placing(word) : (word & NIC_CLAIM_PARTS) != 0;
 }
 
 /* Is the peer at a part of that stream of a read just now?  Where its memory is slow a part takes longer than the patience is. */
 static bool is_at_part(const struct nic *nic, struct nic_link *link, const struct nic_ask *a)
 {
-	return a->op == NIC_OP_READ_REQ && (nic_claim_look(asked(link, a->id)) & NIC_CLAIM_PARTS) * a->part > entry(nic, a)->done;
+	return a->op == NIC_OP_READ_REQ && (nic_claim_look(nic_asked(link, a->id)) & NIC_CLAIM_PARTS) * a->part > nic_ask_entry(nic, a)->done;
 }
 
 /* Is it soon done alone? */
@@ -706,13 +505,13 @@ static int run_asked(struct nic *nic, struct nic_link *link)
 /* Nobody but this process may touch its memory for this transfer any more. */
 void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
-	struct nic_claim *claim = asked(link, a->id);
+	struct nic_claim *claim = nic_asked(link, a->id);
 	uint64_t word = nic_claim_close(claim);
 
 	if ((a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_READ_HALF || a->op == NIC_OP_READ_SHORT) && (word & NIC_CLAIM_PARTS))
 		if (!nic_dma_settle(nic, link, claim))
 			a->reply = NIC_REPLIES; /* nobody uses that place again */
-	entry(nic, a)->flags &= ~NIC_TXE_ASKED;
+	nic_ask_entry(nic, a)->flags &= ~NIC_TXE_ASKED;
 	over(nic, link, a);
 }
 
