@@ -238,6 +238,22 @@ struct nic_rdma {
 	uint32_t length, op;    /* bytes; NIC_CTL_RDMA_WRITE or _READ */
 };
 int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *rdma);
+/*
+ * Posted write: RDMA of at most NIC_POSTED_MAX bytes by value, copied before the call returns, without descriptor, registration and completion.
+ * nic_rdma_posted says when all that were posted on this NIC are in place: NIC_OK, or NIC_NOT_DONE.  They are in order among themselves, and what
+ * is posted later on the VI is behind them as it would be behind a descriptor.  A peer that does not look needs them no less: then this NIC copies them.  Where the
+ * peer takes its memory back meanwhile, the connection is lost, after NIC_EV_RDMAW_PROT.  Not for NIC_UNRELIABLE.
+ * NIC_NOT_DONE: not this way now (not connected, work is queued, it is no row of writes, the peer was late with some lately, the architecture has
+ * no such way, no room), or something is wrong with it; nothing has happened, a descriptor will do, or tells what is wrong.  Hot.
+ */
+enum { NIC_POSTED_MAX = 8192 };
+struct nic_posted {
+	const void *data;
+	uint64_t remote;
+	uint32_t remote_handle, length; /* bytes */
+};
+int nic_rdma_post(struct nic *nic, uint32_t vi, const struct nic_posted *write);
+int nic_rdma_posted(const struct nic *nic);
 /* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
 int nic_poll(struct nic *nic);
 /*

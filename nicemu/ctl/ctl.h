@@ -49,6 +49,7 @@ struct nic {
 	uint32_t npending;            /* VIs with work in the send queue */
 	uint32_t nwork;               /* these, and group_work: one look for a pass with nothing to do */
 	uint32_t nshared;             /* transfers that both ends work on: asked of peers, and asked by them */
+	uint32_t nposted;             /* of these, those that are posted writes */
 	uint32_t polls;               /* passes since the last look after a peer */
 	uint32_t looks;               /* at one link only (nic_take_of) */
 	struct nic_promise promise;

@@ -245,6 +245,7 @@ static void link_drop(struct nic *nic, struct nic_link *link)
 		}
 	nic->link[link->peer] = NULL;
 	nic_rdma_forget(nic, link);
+	free(link->late);
 	nic->turn = 0; /* stays below the number of links that take turns */
 	if (link->balance < 0)
 		nic->buffer_taken += link->balance; /* the peer has them, or whoever cleans up after it */

@@ -262,7 +262,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return STEP_AGAIN;
 	}
 	if (way == NIC_STREAM) {
-		step = nic_put_packets(nic, vi, link, e, w, local);
+		step = nic_put_packets(nic, vi, link, w, local);
 		if (nic_likely(step != STEP_AGAIN) || ctx->writes)
 			return step; /* else there are no buffers: alone, rather than wait for somebody to give some back */
 	}
@@ -303,7 +303,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	case NIC_LATER:
 		return STEP_AGAIN;
 	case NIC_STREAM:
-		if (nic_ask_read(nic, vi, link, e, w))
+		if (nic_ask_read(nic, vi, link, w))
 			return STEP_WAIT;
 		if (!link->cma)
 			return STEP_AGAIN;
@@ -400,4 +400,40 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	begun(nic, link);
 	nic_count(nic, rdma_now, 1);
 	return NIC_OK;
+}
+
+/* Does a write of so many bytes go in packets, as far as `how` would say so?  Then `raced` says whether it is timed.  Who was late with some is not asked again here. */
+static inline bool is_posted(const struct nic *nic, struct nic_link *link, uint32_t total)
+{
+	link->raced = false;
+	if (nic_unlikely(link->put.alone || (nic->waiting.crowded && link->impatient)))
+		return false;
+	if (in_a_row(nic, link))
+		return total <= link->put_busy;
+	if (!nic_link_brief_races(link, true, total))
+		return total <= link->put_max && total <= NIC_POSTED_ONE;
+	if (!nic_dma_brief(link, true, total))
+		return false;
+	link->raced = is_single(nic, link) && nic_dma_brief_due(link, true, total);
+	return true;
+}
+
+int nic_rdma_post(struct nic *nic, uint32_t vi, const struct nic_posted *w)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic_rdma_link(nic, vi);
+
+	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || !nic->arch->post->at_once ||
+	                 ctx->reliability == NIC_UNRELIABLE || !w->length || w->length > NIC_POSTED_MAX || w->length > ctx->max_transfer))
+		return NIC_NOT_DONE;
+	if (!is_posted(nic, link, w->length) || nic_unlikely(!link->cma || link->in_the_way || absent(link)) || nic_dma_plain(link, w->remote, w->length) ||
+	    nic_unlikely(!nic_remote_check(link->slot, ctx->peer_vi, w->remote, w->length, w->remote_handle, NIC_MEM_RDMA_WRITE)))
+		return NIC_NOT_DONE;
+	begun(nic, link);
+	return nic_rdma_post_packet(nic, vi, link, w) ? NIC_OK : NIC_NOT_DONE;
+}
+
+int nic_rdma_posted(const struct nic *nic)
+{
+	return nic->nposted ? NIC_NOT_DONE : NIC_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c and rdma_put.c, those that the NIC at the other end takes part in, share. */
+/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c, rdma_put.c and rdma_post.c, those that the NIC at the other end takes part in, share. */
 #ifndef NIC_CTL_RDMA_H
 #define NIC_CTL_RDMA_H
 
@@ -53,7 +53,7 @@ uint32_t nic_rdma_move(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic
 /* By halves, a transfer of one segment, which lies at `at` in this process. */
 enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, void *at);
 /* A read, short or in buffers; false: there is no room for the request. */
-bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w);
+bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w);
 /*
  * Must a write that this NIC does the next `len` bytes of wait for one that is still under way?  For a half that it would meet;
  * and, unless it goes in packets itself, for all that do.
@@ -62,19 +62,37 @@ bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t 
 
 /* Of a transfer that begins now, how long is a part? */
 uint32_t nic_ask_part(const struct nic_link *link, const struct work *w);
-/* Opens a claim, before the packet that names it. */
-struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
-                             uint32_t from);
+/* Opens a claim, before the packet that names it, for what stands at `pos` in the send queue. */
+struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link, uint32_t pos, enum nic_op op);
+/* The same for the descriptor that is being executed, from that byte on. */
+struct nic_ask *nic_ask_transfer(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w, enum nic_op op, uint32_t from);
 /* The rest of a transfer from that byte on, alone after all: the target's table may have changed since it was asked.  0 or NIC_ST_*. */
 uint32_t nic_ask_move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from);
-/* It is complete, or failed. */
+/* It is complete, or its VI is down. */
+void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a);
+/* It is complete, or failed, and so is its descriptor. */
 void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error);
 
 /* rdma_put.c */
 /* A write in packets: the peer's NIC puts them in place.  Uses up `local`, the pieces of it. */
-enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local);
+enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w, struct iovec *local);
 /* One step of it, when its claim says this.  0: it waits. */
 int nic_put_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word);
+
+/* rdma_post.c */
+enum { NIC_POSTED_ONE = 4096 }; /* bytes: a longer write that is the only one is faster in two parts (rdma_put.c) */
+/* A posted write that may go now: into a packet.  False: there is no room, or none for one more. */
+bool nic_rdma_post_packet(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_posted *w);
+/* One step of those of a link, when their claim says this.  0: they wait. */
+int nic_rdma_post_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word);
+
+/* rdma_late.c */
+/* Copies of posted writes that are not known to be in place, before their claim is closed; false: no memory. */
+bool nic_late_save(struct nic *nic, struct nic_link *link);
+/* Does those from that one on; 0 or NIC_ST_*. */
+uint32_t nic_late_write(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t placed);
+void nic_late_forget(struct nic_link *link);
+void nic_late_over(struct nic *nic, struct nic_link *link); /* posted writes are over */
 
 static inline struct nic_claim *nic_asked(const struct nic_link *link, uint32_t id)
 {

@@ -48,26 +48,39 @@ uint32_t nic_ask_part(const struct nic_link *link, const struct work *w)
 	return link->ask_head == link->ask_tail ? part_of(w->total) : NIC_RDMA_PART_MAX;
 }
 
-/* Opens a claim, before the packet that names it. */
-struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
-                             uint32_t from)
+static bool is_write(const struct nic_ask *a)
+{
+	return a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_WRITE_PART;
+}
+
+struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link, uint32_t pos, enum nic_op op)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
-	struct nic_ask *a;
-	uint32_t part = nic_ask_part(link, w), id = link->ask_tail++;
+	uint32_t id = link->ask_tail++;
+	struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 
 	link->mutual -= link->mutual != 0;
-	a = &link->ask[id % NIC_CLAIMS];
-	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = ctx->tx_next, .from = from, .part = part, .limit = w->total,
-		.alone = op == NIC_OP_READ_REQ || op == NIC_OP_WRITE_PART ? w->total : 0, .reply = NIC_REPLIES };
+	*a = (struct nic_ask){ .id = id, .vi = vi, .op = op, .open = true, .pos = pos, .reply = NIC_REPLIES };
+	nic_claim_open(nic_asked(link, id), id);
+	nic_ask_entry(nic, a)->flags |= NIC_TXE_ASKED;
+	*(is_write(a) ? &ctx->writes : &ctx->reads) += 1;
+	nic->nshared++;
+	nic_count(nic, shared, 1);
+	return a;
+}
+
+struct nic_ask *nic_ask_transfer(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w, enum nic_op op, uint32_t from)
+{
+	uint32_t part = nic_ask_part(link, w);
+	struct nic_ask *a = nic_ask_open(nic, vi, link, nic_vi(nic, vi)->tx_next, op);
+
+	a->from = from;
+	a->part = part;
+	a->limit = w->total;
+	a->alone = op == NIC_OP_READ_REQ || op == NIC_OP_WRITE_PART ? w->total : 0;
 	link->alone += a->alone;
 	a->began = link->raced ? nic_dma_start() : 0;
 	link->raced = false;
-	nic_claim_open(nic_asked(link, id), id);
-	e->flags |= NIC_TXE_ASKED;
-	*(w->op == NIC_CTL_RDMA_READ ? &ctx->reads : &ctx->writes) += 1;
-	nic->nshared++;
-	nic_count(nic, shared, 1);
 	return a;
 }
 
@@ -78,10 +91,10 @@ static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, st
 }
 
 /* Asks the peer's NIC for the transfer from that byte on, in that packet; `peer` as in the packet. */
-static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, enum nic_op op,
-                           uint32_t from, uint64_t peer, struct nic_packet *p)
+static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w, enum nic_op op, uint32_t from, uint64_t peer,
+                           struct nic_packet *p)
 {
-	struct nic_ask *a = nic_ask_open(nic, vi, link, e, w, op, from);
+	struct nic_ask *a = nic_ask_transfer(nic, vi, link, w, op, from);
 
 	p->ask.addr = w->desc->seg[0].addr + from;
 	p->ask.handle = w->desc->seg[0].handle;
@@ -94,20 +107,18 @@ static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, 
 	return a;
 }
 
-static bool is_write(const struct nic_ask *a)
-{
-	return a->op == NIC_OP_WRITE_HALF || a->op == NIC_OP_WRITE_PART;
-}
-
 /* The transfer is complete, or its VI is down. */
-static void over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 
 	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
 	link->in_the_way -= nic_ask_in_the_way(a);
 	link->alone -= a->alone;
-	link->away -= a->op == NIC_OP_WRITE_PART ? a->from - a->placed : 0;
+	if (a->posted)
+		nic_late_over(nic, link);
+	else
+		link->away -= a->op == NIC_OP_WRITE_PART ? a->from - a->placed : 0;
 	a->open = false;
 	link->replies &= ~(1u << a->reply);
 	nic->nshared--;
@@ -132,7 +143,7 @@ void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, u
 		e->done = desc->length;
 		timed(link, a, desc->length);
 	}
-	over(nic, link, a);
+	nic_ask_over(nic, link, a);
 	nic_tx_done(nic, vi, pos, error);
 }
 
@@ -220,7 +231,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 
 	if (!p)
 		return STEP_AGAIN;
-	a = ask(nic, vi, link, e, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from, w->seg[0].addr + from, p);
+	a = ask(nic, vi, link, w, w->op == NIC_CTL_RDMA_READ ? NIC_OP_READ_HALF : NIC_OP_WRITE_HALF, from, w->seg[0].addr + from, p);
 	link->in_the_way += nic_ask_in_the_way(a);
 	error = nic_rdma_copy(nic, link, w, &first, 1, 0, from);
 	if (nic_unlikely(error)) {
@@ -231,7 +242,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 	word = nic_claim_look(nic_asked(link, a->id));
 	if (nic_unlikely(is_late(link, a, word)) && a->op == NIC_OP_READ_HALF && take_half_back(nic, link, a)) {
 		error = nic_rdma_move(nic, ctx, link, w, from, w->total - from);
-		over(nic, link, a);
+		nic_ask_over(nic, link, a);
 		e->flags &= ~NIC_TXE_ASKED;
 		if (nic_unlikely(error))
 			return nic_tx_refuse(nic, e, error);
@@ -243,7 +254,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 		return STEP_WAIT;
 	nic_count(nic, bytes_peer_half, w->total - from);
 	timed(link, a, w->total);
-	over(nic, link, a);
+	nic_ask_over(nic, link, a);
 	e->flags &= ~NIC_TXE_ASKED;
 	e->done = w->total;
 	return STEP_DONE;
@@ -263,7 +274,7 @@ static bool take_reply(const struct nic_link *link, uint32_t total, uint32_t *re
 	return *reply < NIC_REPLIES;
 }
 
-nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
+nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w)
 {
 	struct nic_packet *p = room(nic, nic_vi(nic, vi), link);
 	uint32_t reply;
@@ -271,12 +282,12 @@ nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *li
 	if (!p)
 		return false;
 	if (w->total > link->get_max || !take_reply(link, w->total, &reply)) {
-		ask(nic, vi, link, e, w, NIC_OP_READ_REQ, 0, 0, p);
+		ask(nic, vi, link, w, NIC_OP_READ_REQ, 0, 0, p);
 		return true;
 	}
 	if (reply < NIC_REPLIES)
 		link->replies |= 1u << reply;
-	ask(nic, vi, link, e, w, NIC_OP_READ_SHORT, 0, reply, p)->reply = (uint8_t)reply;
+	ask(nic, vi, link, w, NIC_OP_READ_SHORT, 0, reply, p)->reply = (uint8_t)reply;
 	return true;
 }
 
@@ -356,6 +367,8 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 	uint32_t seen_before = nic_load_acquire(&link->asked->seen);
 	bool put = false, get = false;
 
+	if (link->posted && !link->posted->closed && !nic_late_save(nic, link))
+		return; /* there is no memory: they are waited for */
 	for (uint32_t id = link->ask_tail; id-- != link->ask_head;) {
 		struct nic_ask *a = &link->ask[id % NIC_CLAIMS];
 		uint64_t word, parts;
@@ -371,6 +384,10 @@ static nic_noinline void take_back(struct nic *nic, struct nic_link *link)
 			a->from = parts * a->part < a->limit ? parts * a->part : a->limit;
 			nic_count(nic, shared_taken_back, a->from != a->limit);
 			a->limit = a->from;
+		} else if (a->posted) {
+			nic_count(nic, shared_taken_back, parts < a->parts);
+			if (word & NIC_CLAIM_CLOSED)
+				nic_late_forget(link);
 		} else {
 			nic_count(nic, shared_taken_back, a->op == NIC_OP_WRITE_PART ? parts * a->part < a->limit : !parts);
 		}
@@ -429,7 +446,7 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	}
 	word = nic_claim_look(nic_asked(link, a->id)); /* R2 */
 	if (a->op == NIC_OP_WRITE_PART)
-		return nic_put_advance(nic, link, a, word);
+		return a->posted ? nic_rdma_post_advance(nic, link, a, word) : nic_put_advance(nic, link, a, word);
 	if (word & NIC_CLAIM_DONE) {
 		struct nic_desc *desc = nic_host(e->desc);
 
@@ -470,7 +487,7 @@ static bool is_at_part(const struct nic *nic, struct nic_link *link, const struc
 /* Is it soon done alone? */
 static bool is_brief(const struct nic_ask *a)
 {
-	return a->op == NIC_OP_READ_SHORT || (a->op == NIC_OP_WRITE_PART && a->limit <= BRIEF);
+	return a->op == NIC_OP_READ_SHORT || (a->op == NIC_OP_WRITE_PART && (a->posted ? a->parts == 1 : a->limit <= BRIEF));
 }
 
 /*
@@ -512,7 +529,7 @@ void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 		if (!nic_dma_settle(nic, link, claim))
 			a->reply = NIC_REPLIES; /* nobody uses that place again */
 	nic_ask_entry(nic, a)->flags &= ~NIC_TXE_ASKED;
-	over(nic, link, a);
+	nic_ask_over(nic, link, a);
 }
 
 void nic_rdma_revoke(struct nic *nic, uint32_t vi)

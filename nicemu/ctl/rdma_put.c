@@ -126,7 +126,7 @@ static int put_more(struct nic *nic, struct nic_link *link, struct nic_ask *a, u
 	return 1;
 }
 
-nic_noinline enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w, struct iovec *local)
+nic_noinline enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w, struct iovec *local)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t part = nic_ask_part(link, w), all = (w->total + part - 1) / part, n = all < NIC_PUT_PARTS ? all : NIC_PUT_PARTS;
@@ -137,7 +137,7 @@ nic_noinline enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_
 	if ((ctx->writes && link->away >= AWAY) || !nic_tx_room(nic, ctx, link) || !nic_link_reserve(link, NIC_RING_RESERVE + n - 1) ||
 	    (!inside && !take_buffers(nic, index, n)))
 		return STEP_AGAIN;
-	a = nic_ask_open(nic, vi, link, e, w, NIC_OP_WRITE_PART, 0);
+	a = nic_ask_transfer(nic, vi, link, w, NIC_OP_WRITE_PART, 0);
 	if (a->began && !inside && !are_known(nic, index, n, part))
 		a->began = 0;
 	for (uint32_t i = 0; i < n; i++)

@@ -44,9 +44,11 @@ static void retire(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
 
 		if (e->flags & (NIC_TXE_WAIT | NIC_TXE_QUEUED))
 			break;
+		ctx->tx_head++;
+		if (nic_unlikely(e->flags & NIC_TXE_POSTED))
+			continue;
 		if (nic_unlikely((desc->control & NIC_CTL_POOL) && !(e->flags & NIC_TXE_GIVEN)))
 			release_buffer(nic, desc);
-		ctx->tx_head++;
 		complete(nic, ctx, desc, e->status, (uint32_t)e->done);
 	}
 	if (nic_unlikely(ctx->tx_spilled))

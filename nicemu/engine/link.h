@@ -39,12 +39,14 @@ struct nic_ask {
 	uint8_t op;      /* enum nic_op of the request */
 	bool open;       /* not over */
 	bool closed;
+	bool posted;     /* posted writes (ctl/rdma_post.c) */
 	uint32_t pos;    /* of its descriptor in the send ring */
 	uint32_t from;   /* halves: where the peer's begins; WRITE_PART: bytes that have left */
-	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part */
+	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part; posted: of the first write */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
-	uint32_t alone;  /* bytes that this NIC would have to move without the other one, of a stream; of others none */
-	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place */
+	uint32_t alone;  /* bytes that this NIC would have to move without the other one, of a stream and of posted writes; of others none */
+	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place; posted: how many writes */
+	uint32_t parts;  /* posted: writes that have left */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */
 };
@@ -61,6 +63,7 @@ struct nic_favour {
 enum {
 	NIC_PUT_MAX = 32 << 20, /* bytes of a write in packets, at most: of its parts a claim counts NIC_CLAIM_PLACES */
 	NIC_PUT_PARTS = 8,      /* of these under way at once */
+	NIC_POSTED = 128,       /* posted writes under way at once */
 	NIC_RACE_ABOVE = 16 << 10, /* bytes: fewer than a timed transfer has, or as many, go one way everywhere (engine/dma.h); */
 	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
 	NIC_RACES = 8,          /* streams or not */
@@ -141,6 +144,9 @@ struct nic_link {
 	uint8_t briefs[2][NIC_BRIEF_RACES]; /* counts those that could be timed */
 	bool raced;                       /* the transfer that begins now is timed */
 	bool impatient;                   /* no way is set: a half of a read that the peer has not begun in time is done here, and so is most where cores are short */
+	struct nic_ask *posted;           /* posted writes that are under way; NULL: none */
+	struct nic_late *late;            /* what they were, when they are taken back */
+	uint32_t posted_at[NIC_POSTED];   /* where their packets are in the ring */
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
 };

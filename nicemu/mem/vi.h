@@ -31,6 +31,7 @@ enum {
 	NIC_TXE_ASKED = 2, /* the peer's NIC was asked to help; completes by itself, not by an acknowledgement */
 	NIC_TXE_QUEUED = 8, /* in the scheduling queue */
 	NIC_TXE_GIVEN = 4, /* its pool buffer is out of the consumer's hands */
+	NIC_TXE_POSTED = 16, /* no descriptor: posted writes; nobody hears of its end */
 };
 
 /* Physical descriptor of a receive queue: one segment translated; more are fetched from the host. */

@@ -233,6 +233,16 @@ static void send_given(struct nic *nic, uint32_t vi)
 		nic_buf_give(nic, buf);
 }
 
+static void post_write(int i)
+{
+	static uint8_t bytes[NIC_POSTED_MAX + 1];
+	uint32_t len = FUZZ_OF(0, 1, 24, 25, 1000, NIC_POSTED_MAX, NIC_POSTED_MAX + 1);
+	struct nic_posted w = { bytes, (uintptr_t)p.b.mem + fuzz_below(PAIR_MEM), p.b.handle, len };
+
+	if (nic_rdma_post(p.a.nic, avi[i], &w) == NIC_OK)
+		CHECK(len && len <= NIC_POSTED_MAX);
+}
+
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t mild; /* of so many packets of the round that could be hostile one is: what was found good once must live for a while */
@@ -241,7 +251,7 @@ static void step(void)
 {
 	int i = fuzz_below(VIS);
 
-	switch (fuzz_below(16)) {
+	switch (fuzz_below(17)) {
 	case 0:
 	case 1:
 		post_recv(i);
@@ -280,6 +290,9 @@ static void step(void)
 		break;
 	case 12:
 		send_given(p.a.nic, avi[i]);
+		break;
+	case 13:
+		post_write(i);
 		break;
 	default:
 		if (fuzz_seldom(mild))
