@@ -185,6 +185,8 @@ static inline int transfer(enum btl_qnix_kind kind, struct mca_btl_base_endpoint
 			done(&btl_qnix.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
 		return OPAL_SUCCESS;
 	}
+	if (kind == BTL_QNIX_PUT && !done && OPAL_LIKELY(endpoint->proc) && cmpi_put_post(endpoint->proc, local, remote, &key, size) == CMPI_OK)
+		return OPAL_SUCCESS; /* who wants no word of it, as osc/rdma for MPI_Put, flushes before he relies on it */
 	op = btl_qnix_op_take();
 	if (OPAL_UNLIKELY(!op))
 		return OPAL_ERR_OUT_OF_RESOURCE;
@@ -235,7 +237,7 @@ int btl_qnix_flush(mca_btl_base_module_t *btl, struct mca_btl_base_endpoint_t *e
 		btl_qnix_progress();
 	else
 		opal_progress();
-	while (OPAL_UNLIKELY(atomic_load_explicit(&btl_qnix.under_way, memory_order_acquire))) /* pairs with count_out */
+	while (OPAL_UNLIKELY(atomic_load_explicit(&btl_qnix.under_way, memory_order_acquire) || cmpi_posted(btl_qnix.cmpi))) /* pairs with count_out */
 		opal_progress();
 	return OPAL_SUCCESS;
 }

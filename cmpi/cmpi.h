@@ -257,6 +257,12 @@ int cmpi_get(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, ui
 int cmpi_put_now(struct cmpi_proc *proc, const void *src, const struct cmpi_reg *local, uint64_t dst, const struct cmpi_key *key, size_t len);
 int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local, uint64_t src, const struct cmpi_key *key, size_t len);
 /*
+ * A put of which nobody wants to hear when it is done: CMPI_OK, and src may be used again.  What is sent to that peer later finds it done; cmpi_posted says whether
+ * all of them are.  CMPI_AGAIN: not this one, as above; mostly because it is long, or not one of many in a row.
+ */
+int cmpi_put_post(struct cmpi_proc *proc, const void *src, uint64_t dst, const struct cmpi_key *key, size_t len);
+bool cmpi_posted(struct cmpi *cmpi);
+/*
  * Asks the peer for a key to `len` bytes at `addr`: of whole pages that it has registered for every remote access, and not deregistered.
  * For who was refused because the key that reached him is another block's.  *key belongs to the call until `done` has run, and is the key
  * then, if `done` is told CMPI_OK; CMPI_PROTECTION: the peer has none.  The answer takes the peer's progress.

@@ -502,7 +502,7 @@ int via_conn_report(struct cmpi *c, bool empty)
 	}
 	c->lost = kept;
 	while ((proc = dead) != NULL) {
-		bool quiet = proc->orderly || (proc->bye_in && !via_conn_pending(proc));
+		bool quiet = proc->orderly || (proc->bye_in && !via_conn_pending(proc) && !(c->posted && proc->posted == c->posts));
 
 		dead = proc->next_lost;
 		proc->in_lost = false;

@@ -376,6 +376,47 @@ int cmpi_get_now(struct cmpi_proc *proc, void *dst, const struct cmpi_reg *local
 	return transfer_now(proc, &t, &proc->get_lengths, VIP_CONTROL_OP_RDMAREAD);
 }
 
+/* ---- by value, without a completion --------------------------------------------------------------------------------------- */
+
+int cmpi_put_post(struct cmpi_proc *proc, const void *src, uint64_t dst, const struct cmpi_key *key, size_t len)
+{
+	const struct transfer t = {.remote = dst, .len = len, .key = key, .access = CMPI_ACCESS_REMOTE_WRITE};
+	const VIPX_POSTED write = {.Data = src, .Remote = dst, .RemoteHandle = key->handle, .Length = (VIP_UINT32)len};
+	struct cmpi *c = proc->cmpi;
+	bool posted;
+
+	if (via_unlikely(!len || len > VIPX_POSTED_MAX || !granted(&t)))
+		return CMPI_AGAIN;
+	via_lock(c);
+	posted = proc->state == VIA_CONN_CONNECTED && !proc->rma_head && VipxRdmaPost(proc->vi, &write) == VIP_SUCCESS;
+	if (posted) {
+		count(c, &t);
+		__atomic_store_n(&c->moved, true, __ATOMIC_RELAXED); /* see via_wait_spared */
+		__atomic_store_n(&c->posted, true, __ATOMIC_RELAXED); /* who relies on it has posted himself, or knows from who has */
+		proc->posted = c->posts;
+		c->near_left = 0; /* they are in place when a look at everything says so */
+	}
+	via_unlock(c);
+	return posted ? CMPI_OK : CMPI_AGAIN;
+}
+
+bool cmpi_posted(struct cmpi *c)
+{
+	bool posted;
+
+	if (!__atomic_load_n(&c->posted, __ATOMIC_RELAXED))
+		return false;
+	via_lock(c);
+	posted = VipxPostedDone(c->nic) == VIP_NOT_DONE;
+	__atomic_store_n(&c->posted, posted, __ATOMIC_RELAXED); /* under the lock, as when it is set */
+	if (posted)
+		c->near_left = 0; /* likewise */
+	else
+		c->posts++;
+	via_unlock(c);
+	return posted;
+}
+
 bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
 {
 	return proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len) == VIP_SUCCESS;

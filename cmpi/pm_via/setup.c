@@ -134,6 +134,7 @@ static int do_setup(struct cmpi *c, const struct cmpi_params *params)
 	if (VipQueryNic(c->nic, &attr) != VIP_SUCCESS)
 		return fail("the NIC does not answer");
 	c->max_transfer = attr.MaxTransferSize;
+	c->posts = 1;
 	c->groups_first = VipxGroupsAtOnce(c->nic) != VIP_SUCCESS;
 	c->cq_size = CQ_ENTRIES;
 	if (VipCreateCQ(c->nic, c->cq_size, &c->cq) != VIP_SUCCESS)

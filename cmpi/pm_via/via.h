@@ -224,6 +224,7 @@ struct cmpi_proc {
 	struct via_rma *rma_head, *rma_tail; /* something left to post, in order */
 	uint32_t rma_descs;                  /* RMA descriptors in the send queue */
 	uint32_t rma_ops;                    /* operations not complete */
+	uint32_t posted;                     /* posts when the last posted write left */
 	_Atomic uint32_t put_lengths, get_lengths; /* those that go by descriptor, by powers of two (rma.c) */
 	uint32_t atomics;                    /* operations not complete */
 	/* cold: matched messages */
@@ -281,6 +282,8 @@ struct cmpi {
 	uint64_t *arrivals, arrived;     /* the NIC's counter of packets received; its value at the last look */
 	bool resting;                    /* a thread is, without the lock */
 	bool moved;                      /* a transfer was complete at once since the last look, or somebody is at work */
+	bool posted;                     /* perhaps not all posted writes are in place */
+	uint32_t posts;                  /* counts the times that all were, from 1 on */
 	uint8_t only_looks;              /* nobody waits; as in cmpi_only_looks */
 	uint32_t spared;                 /* looks that found nothing, of those two */
 	bool alone;

@@ -364,6 +364,25 @@ VIP_RETURN VipxRdmaNow(VIP_VI_HANDLE handle, const VIPX_RDMA *r)
 	return VIP_SUCCESS;
 }
 
+/* In place at once, or not this way. */
+VIP_RETURN VipxRdmaPost(VIP_VI_HANDLE handle, const VIPX_POSTED *w)
+{
+	struct vi *vi = handle;
+
+	if (!w->Length || w->Length > VIPX_POSTED_MAX)
+		fake_violate("a malformed posted write");
+	if (!brief_now(vi) || vi->nic->held[fake_number(vi->peer->nic)] ||
+	    !move(vi, (void *)(uintptr_t)w->Data, w->RemoteHandle, (void *)(uintptr_t)w->Remote, w->Length, true))
+		return VIP_NOT_DONE;
+	return VIP_SUCCESS;
+}
+
+VIP_RETURN VipxPostedDone(VIP_NIC_HANDLE handle)
+{
+	(void)handle;
+	return VIP_SUCCESS;
+}
+
 /* The next message to that VI, taken off its wire, when it may come by value. */
 static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
 {

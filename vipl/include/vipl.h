@@ -387,6 +387,24 @@ typedef struct _VIPX_RDMA {
 } VIPX_RDMA;
 VIP_RETURN VipxRdmaNow(IN VIP_VI_HANDLE ViHandle, IN const VIPX_RDMA *Rdma);
 /*
+ * Posted write: RDMA write of at most VIPX_POSTED_MAX bytes by value, copied before the call returns: no descriptor, no registration here, no completion.
+ * What is sent or posted later on the VI finds it in place at the peer, as it would a descriptor's; VipxPostedDone says when all that were posted on a
+ * NIC are in place: VIP_SUCCESS, or VIP_NOT_DONE (VipxPoll, or any look at a queue, moves them on).  A peer that takes its memory back meanwhile costs the
+ * connection, and the error callback hears VIP_ERROR_RDMAW_PROT; a connection that is lost ends them.
+ * VIP_NOT_DONE from VipxRdmaPost: it cannot go so now (not connected, descriptors wait, it is not one of many in a row, the peer was late lately, at
+ * Unreliable Delivery, this NIC knows no such way), or an address or a right is wrong; nothing has happened: post a descriptor, which tells.
+ * VIP_INVALID_PARAMETER: no such VI or NIC.
+ */
+#define VIPX_POSTED_MAX 8192
+typedef struct _VIPX_POSTED {
+	const void *Data;
+	VIP_UINT64 Remote; /* address */
+	VIP_MEM_HANDLE RemoteHandle;
+	VIP_UINT32 Length;
+} VIPX_POSTED;
+VIP_RETURN VipxRdmaPost(IN VIP_VI_HANDLE ViHandle, IN const VIPX_POSTED *Write);
+VIP_RETURN VipxPostedDone(IN VIP_NIC_HANDLE NicHandle);
+/*
  * VIP_SUCCESS: a message of Length bytes from Data had better be sent in pool buffers, which takes both processes but no system call;
  * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.
  */

@@ -102,6 +102,44 @@ VIP_RETURN VipxRdmaNow(VIP_VI_HANDLE ViHandle, const VIPX_RDMA *Rdma)
 	return (VIP_RETURN)nic_rdma_now(vi->hw, vi->number, (const struct nic_rdma *)Rdma);
 }
 
+_Static_assert(sizeof(VIPX_POSTED) == sizeof(struct nic_posted) && offsetof(VIPX_POSTED, Remote) == offsetof(struct nic_posted, remote) &&
+               offsetof(VIPX_POSTED, RemoteHandle) == offsetof(struct nic_posted, remote_handle) &&
+               offsetof(VIPX_POSTED, Length) == offsetof(struct nic_posted, length) && (int)VIPX_POSTED_MAX == (int)NIC_POSTED_MAX, "the same");
+
+static __attribute__((noinline)) VIP_RETURN rdma_post(VIP_VI_HANDLE ViHandle, const VIPX_POSTED *Write)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_RETURN result;
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	result = Write ? (VIP_RETURN)nic_rdma_post(vi->hw, vi->number, (const struct nic_posted *)Write) : VIP_INVALID_PARAMETER;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return result;
+}
+
+/* As VipxSendShort. */
+VIP_RETURN VipxRdmaPost(VIP_VI_HANDLE ViHandle, const VIPX_POSTED *Write)
+{
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
+
+	if (__builtin_expect(!vi || !Write, 0))
+		return rdma_post(ViHandle, Write);
+	return (VIP_RETURN)nic_rdma_post(vi->hw, vi->number, (const struct nic_posted *)Write);
+}
+
+VIP_RETURN VipxPostedDone(VIP_NIC_HANDLE NicHandle)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+	VIP_RETURN result;
+
+	if (__builtin_expect(!nic, 0))
+		return VIP_INVALID_PARAMETER;
+	result = (VIP_RETURN)nic_rdma_posted(nic->hw);
+	vipl_leave(nic);
+	return result;
+}
+
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
 _Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
                offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&

@@ -132,6 +132,45 @@ static void in_the_command(void)
 	close_pair();
 }
 
+/* Posted: nobody is told; what cannot go so is left to a descriptor. */
+static void posted(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+	struct cmpi_key key;
+
+	REQUIRE(open_pair(0));
+	b = job[A].to[B];
+	fill(here, 5);
+	fill(there, 6);
+	CHECK_EQ(cmpi_put_post(b, here, at, &reg_there->key, 100), CMPI_AGAIN); /* the NIC does not do it now */
+	CHECK(!cmpi_posted(job[A].c));
+	fake_brief(100);
+	CHECK_EQ(cmpi_put_post(b, here + 1, at + 2, &reg_there->key, 8192), CMPI_OK);
+	CHECK(!memcmp(here + 1, there + 2, 8192));
+	CHECK_EQ(there[1], 7);
+	CHECK(!cmpi_posted(job[A].c));
+	CHECK_EQ(job_count(A, "cmpi_puts"), 1);
+	CHECK_EQ(job_count(A, "cmpi_put_bytes"), 8192);
+	CHECK_EQ(cmpi_put_post(b, here, at, &reg_there->key, 8193), CMPI_AGAIN);
+	CHECK_EQ(cmpi_put_post(b, here, at, &reg_there->key, 0), CMPI_AGAIN);
+	CHECK_EQ(cmpi_put_post(b, here, at + SIZE - 8, &reg_there->key, 9), CMPI_AGAIN);
+	CHECK_EQ(cmpi_put_post(b, here, at, &reg_read->key, 8), CMPI_AGAIN);
+	CHECK_EQ(cmpi_put_post(job[B].to[B], here, at, &reg_there->key, 8), CMPI_AGAIN);
+	key = reg_there->key;
+	key.handle = reg_read->key.handle;
+	CHECK_EQ(cmpi_put_post(b, here, at, &key, 32), CMPI_AGAIN);
+	fake_brief(0);
+	CHECK_EQ(cmpi_put(b, here, reg_here, at, &reg_there->key, 100, done, NULL), CMPI_OK);
+	fake_brief(100);
+	CHECK_EQ(cmpi_put_post(b, here, at, &reg_there->key, 8), CMPI_AGAIN); /* one is under way */
+	job_turn(4);
+	CHECK_EQ(cmpi_put_post(b, here, at, &reg_there->key, 8), CMPI_OK);
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	fake_brief(0);
+	close_pair();
+}
+
 /* What the NIC did not do in the command goes by descriptor, and so do others as long, until one of them is over within the call. */
 static void lengths_by_descriptor(void)
 {
@@ -463,6 +502,7 @@ int main(void)
 	CASE(contents);
 	CASE(done_inside_the_call);
 	CASE(in_the_command);
+	CASE(posted);
 	CASE(lengths_by_descriptor);
 	CASE(transfers_starve_nobody);
 	CASE(a_transfer_is_no_wait);

@@ -596,6 +596,66 @@ static void rdma_commands(VIP_ULONG flags)
 	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "auto", "test"));
 }
 
+/* Posted writes: by value, and in place when they are said to be. */
+static void posted_writes(VIP_ULONG flags)
+{
+	VIP_MEM_ATTRIBUTES mem = { .EnableRdmaWrite = VIP_TRUE };
+	VIP_RETURN good = rdma_now_works() ? VIP_SUCCESS : VIP_NOT_DONE;
+	const VIP_UINT64 *protection;
+	uint8_t data[100];
+	VIPX_POSTED w = { .Data = data, .Length = sizeof(data) };
+	VIP_VI_ATTRIBUTES attr;
+	struct one o;
+
+	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "stream", "test"));
+	one_open_as(&o, flags);
+	attr = one_attributes(&o);
+	attr.EnableRdmaWrite = VIP_TRUE;
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &attr, NULL, NULL, &o.a));
+	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &attr, NULL, NULL, &o.b));
+	mem.Ptag = o.ptag;
+	w.Remote = (uintptr_t)o.data;
+	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, o.data, 4096, &mem, &w.RemoteHandle));
+	VIP(VIP_NOT_DONE, VipxRdmaPost(o.a, &w)); /* no connection */
+	one_connect(&o);
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaPost(NULL, &w));
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaPost(o.a, NULL));
+	VIP(VIP_INVALID_PARAMETER, VipxPostedDone(NULL));
+	VIP(VIP_SUCCESS, VipxPostedDone(o.nic));
+	for (int i = 0; i < 3; i++) {
+		memset(data, 'a' + i, sizeof(data));
+		w.Remote = (uintptr_t)o.data + (uintptr_t)(1000 * i);
+		VIP(good, VipxRdmaPost(o.a, &w));
+	}
+	memset(data, 0, sizeof(data));
+	VIP(good == VIP_SUCCESS ? VIP_NOT_DONE : VIP_SUCCESS, VipxPostedDone(o.nic));
+	for (int i = 0; i < 1000 && VipxPostedDone(o.nic) == VIP_NOT_DONE; i++)
+		VipxPoll(o.nic);
+	VIP(VIP_SUCCESS, VipxPostedDone(o.nic));
+	for (int i = 0; i < 3; i++)
+		CHECK(good == VIP_NOT_DONE || (o.data[1000 * i] == (char)('a' + i) && o.data[1000 * i + 99] == (char)('a' + i)));
+	/* Wrong, which a descriptor would be told. */
+	protection = VipxCounter(o.nic, "protection_errors", "");
+	w.Length = VIPX_POSTED_MAX + 1;
+	VIP(VIP_NOT_DONE, VipxRdmaPost(o.a, &w));
+	w.Length = sizeof(data);
+	w.Remote = (uintptr_t)o.data + 4000;
+	VIP(VIP_NOT_DONE, VipxRdmaPost(o.a, &w));
+	w.Remote = (uintptr_t)o.data;
+	w.RemoteHandle = o.handle; /* registered without the right */
+	VIP(VIP_NOT_DONE, VipxRdmaPost(o.a, &w));
+	CHECK_EQ(*protection, 0);
+	CHECK_EQ(one_state(o.a), VIP_STATE_CONNECTED);
+	one_close(&o);
+	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "auto", "test"));
+}
+
+static void rdma_without_a_completion(void)
+{
+	posted_writes(0);
+	posted_writes(VIPX_OPEN_UNLOCKED);
+}
+
 static void rdma_in_the_command(void)
 {
 	rdma_commands(0);
@@ -621,6 +681,7 @@ int main(void)
 	CASE(cq_overflow);
 	CASE(cq_next);
 	CASE(rdma_in_the_command);
+	CASE(rdma_without_a_completion);
 	CASE(cq_of_the_dead);
 	return check_done();
 }
