@@ -101,6 +101,7 @@ PLAIN_TESTS = \
 	tests/stress/engines \
 	tests/stress/groups \
 	tests/stress/link \
+	tests/stress/posted \
 	tests/stress/shared \
 	tests/stress/sleep \
 	tests/fuzz/link \
