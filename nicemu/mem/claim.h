@@ -11,8 +11,8 @@
  *
  * A part that is a copy straight into or out of the asking process is announced by DONE or REFUSED, with release [R2];
  * the asking NIC's acquire pairs with it.  The parts of a write that came in packets are counted in PLACED when they are in place, in
- * the same way; a refusal closes the claim.  The parts of a read arrive as packets, but a short read lies beside its claim, or
- * in a reply that its request names, when DONE says so.
+ * the same way; a refusal closes the claim; posted writes are parts of one claim, too, each with an address of its own.  The parts
+ * of a read arrive as packets, but a short read lies beside its claim, or in a reply that its request names, when DONE says so.
  */
 #ifndef NIC_MEM_CLAIM_H
 #define NIC_MEM_CLAIM_H
