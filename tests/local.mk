@@ -78,6 +78,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/transfer \
 	tests/unit/nicemu/wait \
 	tests/unit/vipl/by_value \
+	tests/unit/vipl/commands \
 	tests/unit/vipl/format \
 	tests/unit/vipl/handles \
 	tests/unit/vipl/mem \

@@ -85,6 +85,8 @@ enum { NIC_POSTED_ONE = 4096 }; /* bytes: a longer write that is the only one is
 bool nic_rdma_post_packet(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_posted *w);
 /* One step of those of a link, when their claim says this.  0: they wait. */
 int nic_rdma_post_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word);
+/* They are over. */
+void nic_rdma_post_over(struct nic *nic, struct nic_link *link);
 
 /* rdma_late.c */
 /* Copies of posted writes that are not known to be in place, before their claim is closed; false: no memory. */
@@ -92,7 +94,6 @@ bool nic_late_save(struct nic *nic, struct nic_link *link);
 /* Does those from that one on; 0 or NIC_ST_*. */
 uint32_t nic_late_write(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t placed);
 void nic_late_forget(struct nic_link *link);
-void nic_late_over(struct nic *nic, struct nic_link *link); /* posted writes are over */
 
 static inline struct nic_claim *nic_asked(const struct nic_link *link, uint32_t id)
 {

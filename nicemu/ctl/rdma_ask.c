@@ -116,7 +116,7 @@ void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	link->in_the_way -= nic_ask_in_the_way(a);
 	link->alone -= a->alone;
 	if (a->posted)
-		nic_late_over(nic, link);
+		nic_rdma_post_over(nic, link);
 	else
 		link->away -= a->op == NIC_OP_WRITE_PART ? a->from - a->placed : 0;
 	a->open = false;

@@ -92,10 +92,3 @@ void nic_late_forget(struct nic_link *link)
 	free(link->late);
 	link->late = NULL;
 }
-
-void nic_late_over(struct nic *nic, struct nic_link *link)
-{
-	nic_late_forget(link);
-	link->posted = NULL;
-	nic->nposted--;
-}

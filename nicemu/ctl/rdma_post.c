@@ -108,6 +108,14 @@ bool nic_rdma_post_packet(struct nic *nic, uint32_t vi, struct nic_link *link, c
 	return true;
 }
 
+void nic_rdma_post_over(struct nic *nic, struct nic_link *link)
+{
+	if (nic_unlikely(link->late))
+		nic_late_forget(link);
+	link->posted = NULL;
+	nic->nposted--;
+}
+
 /* All of them are over, and so is their place in the queue.  Nobody waits for a completion that would tell of an error: an event does. */
 static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
 {
