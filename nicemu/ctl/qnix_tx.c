@@ -134,14 +134,19 @@ static struct nic_packet *put_header(struct qnix *q, struct qnix_sq *s, struct n
 	return p;
 }
 
-/* Step 4: the data behind it.  The packet leaves at the end of it. */
-static void put_data(struct qnix *q, struct qnix_sq *s, struct nic_link *link, struct nic_packet *p, uint32_t len)
+/* Step 4: the data behind it.  The packet leaves at the end of it.  False: it does not, since there is nothing to read them from. */
+static bool put_data(struct qnix *q, struct qnix_sq *s, struct nic_link *link, struct nic_packet *p, uint32_t len)
 {
 	bool last = s->send.len == len;
 	uint32_t flags = last ? s->flags : NIC_PF_MORE;
 
 	kinds[s->send.command].load(q, s, s->total - s->send.len, len,
 	                            len > QNIX_SYSTEM_MAX ? nic_buffer(q->nic, p->qnix.buffer) : p->qnix.data);
+	if (nic_host_lost(q->nic)) {
+		if (len > QNIX_SYSTEM_MAX)
+			nic_buffer_give(q->nic, p->qnix.buffer);
+		return false;
+	}
 	p->imm = s->send.command == QNIX_CODE_VI ? ((const struct nic_desc *)nic_host(txe_of(q, s)->desc))->imm : 0;
 	p->len_flags = (len > QNIX_SYSTEM_MAX ? NIC_PF_BUF | flags : flags);
 	s->header.count++;
@@ -156,6 +161,7 @@ static void put_data(struct qnix *q, struct qnix_sq *s, struct nic_link *link, s
 	}
 	nic_count(q->nic, packets_sent, 1);
 	nic_count(q->nic, qnix_packets, 1);
+	return true;
 }
 
 static struct nic_link *link_of(const struct qnix *q, const struct qnix_sq *s)
@@ -174,7 +180,8 @@ bool qnix_tx_packet(struct qnix *q, struct qnix_sq *s)
 	if (!p)
 		return false;
 	nic_trace(q->nic, SHORT_1, s->header.tag, s->number);
-	put_data(q, s, link, p, len);
+	if (!put_data(q, s, link, p, len))
+		return false;
 	nic_trace(q->nic, SHORT_2, len, 0);
 	return true;
 }
@@ -371,7 +378,11 @@ static enum qnix_tx_state step4(struct execution *x)
 {
 	uint32_t len = next_len(x->s);
 
-	put_data(x->q, x->s, x->link, x->p, len);
+	if (!put_data(x->q, x->s, x->link, x->p, len)) {
+		x->sched->packets = x->q->next;
+		x->s = NULL;
+		return QNIX_TX_5;
+	}
 	x->q->current = x->s;
 	nic_trace(x->q->nic, TX_4, len, x->s->send.len);
 	x->sched->packets = x->q->next; /* the process has had its packet */

@@ -96,7 +96,7 @@ static bool host_read(struct nic *nic, void *to, uint64_t addr, uint32_t len)
 		nic_host_read_owned(nic, to, addr, len);
 	else
 		nic_host_read(nic, to, addr, len);
-	return nic_likely(!nic->host_gone);
+	return !nic_host_lost(nic);
 }
 
 /* Where a short read is to be; NULL: nowhere. */

@@ -109,6 +109,8 @@ static bool gather(struct nic *nic, const struct nic_vi_ctx *ctx, const struct w
 		if (nic_unlikely(!p))
 			return false;
 		nic_host_read(nic, to + at, (uintptr_t)p, part);
+		if (nic_host_lost(nic))
+			return false;
 		at += part;
 		from = 0;
 	}
@@ -148,6 +150,8 @@ static enum step send_inline(struct nic *nic, const struct nic_vi_ctx *ctx, stru
 			return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 		nic_fill(&f, nic_host_view(nic, (uintptr_t)from, w->seg[i].length, copy), w->seg[i].length);
 	}
+	if (nic_host_lost(nic))
+		return STEP_AGAIN;
 	nic_tx_head(p, ctx, NIC_OP_SEND, w->total | flags, w->desc->imm);
 	nic_count(nic, packets_sent, 1);
 	nic_link_publish(link, p, cells);
@@ -181,7 +185,7 @@ static enum step send_part(struct nic *nic, const struct nic_vi_ctx *ctx, struct
 		return STEP_AGAIN;
 	if (!gather(nic, ctx, w, e->done, len, nic_buffer(nic, index))) {
 		nic_buffer_give(nic, index);
-		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
+		return nic_host_lost(nic) ? STEP_AGAIN : nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	}
 	p->buf.buffer = index;
 	p->buf.handle = op == NIC_OP_WRITE_BUF ? w->desc->seg[0].handle : 0;
@@ -286,6 +290,8 @@ bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc)
 		if (nic_unlikely(!p))
 			return false;
 		nic_copy_short(p->data, nic_host_view(nic, (uintptr_t)from, len, copy), len);
+		if (nic_host_lost(nic))
+			return false;
 		nic_tx_head(p, ctx, NIC_OP_SEND, len | flags, desc->imm);
 		nic_tx_publish(nic, link, p);
 		nic_count(nic, bytes_inline, len);

@@ -3,8 +3,8 @@
  * The daemon's DMA engine: the NIC's way to the memory of the process it works for (host.h), and copies between that process and
  * another one.  What lies in the card is mapped here and needs no system call.
  *
- * A process that has died, or an address that it does not have: what was read counts as zeros, and the NIC is told that its
- * process is gone (host_gone); it lets go of the slot at the next look.
+ * A process that has died, or an address that it does not have: what was read is zeros, which do not leave (nic_host_lost), and the
+ * NIC lets go of the slot at the next look.
  */
 #include "nicemu/engine/dma.h"
 
@@ -113,6 +113,8 @@ static enum nic_dma piece(struct nic *nic, struct nic_link *link, const struct i
 
 		if (write)
 			nic_host_read(nic, bounce, mine, len);
+		if (nic_host_lost(nic))
+			return NIC_DMA_FAULT;
 		r = peer(link, bounce, remote + at, len, write);
 		if (r == NIC_DMA_OK && !write)
 			nic_host_write(nic, mine, bounce, len);

@@ -19,6 +19,8 @@ void nic_host_write(struct nic *nic, uint64_t bus, const void *from, size_t len)
 #define nic_host_read_owned nic_host_read
 /* Where the control program sees the range: perhaps in `copy`. */
 const void *nic_host_view(struct nic *nic, uint64_t bus, size_t len, void *copy);
+/* That memory cannot be reached any more: what was read may be zeros instead, and must not leave. */
+#define nic_host_lost(nic) nic_unlikely((nic)->host_gone)
 /* Bus address of the pool, and of something in it. */
 uint64_t nic_host_pool(const struct nic *nic);
 uint64_t nic_host_bus(const struct nic *nic, const void *in_card);
@@ -100,6 +102,7 @@ static inline uint64_t nic_host_bus(const struct nic *nic, const void *in_card)
 }
 
 #define nic_host_pool(nic) ((uint64_t)(uintptr_t)(nic)->map->buffer)
+#define nic_host_lost(nic) ((void)(nic), false)
 
 #endif
 

@@ -221,6 +221,8 @@ static inline bool put(struct nic *nic, struct nic_group *g, uint64_t bus, uint3
 		g->used[i] = g->put + 1;
 		(nic_unlikely(g->stores && total >= FILL_MIN) ? nic_host_read_stores : nic_host_read)(nic, nic_board_place(nic, buffer, g->put, total), bus + offset, len);
 	}
+	if (nic_host_lost(nic))
+		return false;
 	p->total = total;
 	p->end = offset + len;
 	p->buffer = buffer;

@@ -8,27 +8,6 @@
 #include "tests/unit/nicemu/kin.h"
 #include "tests/unit/nicemu/shared.h"
 
-/* In the daemon, where b's process is gone, what its NIC reads counts for nothing: no short read, and no part of a stream, is made of it. */
-static void host_gone(void)
-{
-	for (int stream = 0; stream < 2; stream++) {
-		struct nic_desc *d;
-
-		BEGIN(stream ? 5000 : 0, UINT32_MAX);
-		ab()->get_max = stream ? 0 : 512;
-		pattern(p.b.mem, 500, 4);
-		d = post(0, NIC_CTL_RDMA_READ, 0, 0, 500);
-		CHECK(!done(d));
-		p.b.nic->host_gone = true;
-		pair_poll(&p);
-		CHECK(done(d));
-		CHECK(stream ? (status_of(d) & NIC_ST_RDMA_PROT) != 0 : good(d) && is_pattern(p.a.mem, 500, 4)); /* alone, which may fail, too */
-		CHECK_EQ(counter(p.b.nic, "bytes_read_short") + counter(p.b.nic, "bytes_read_buffer"), 0);
-		p.b.nic->host_gone = false;
-		pair_close(&p);
-	}
-}
-
 /* Nobody is there: a does it alone, soon, and does not ask again until b has looked. */
 static void absent_peer(void)
 {
@@ -704,7 +683,6 @@ int main(void)
 	CASE(killed_with_a_claim);
 	CASE(killed_with_a_short);
 	CASE(killed_while_asking);
-	CASE(host_gone);
 	CASE(absent_peer);
 	CASE(half_hearted_target);
 	CASE(untrue_of_parts);
