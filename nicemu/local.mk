@@ -55,6 +55,7 @@ nicemu_sources = \
 	nicemu/ctl/rdma.c \
 	nicemu/ctl/rdma_ask.c \
 	nicemu/ctl/rdma_put.c \
+	nicemu/ctl/rdma_fetch.c \
 	nicemu/ctl/rdma_post.c \
 	nicemu/ctl/rdma_late.c \
 	nicemu/ctl/rdma_serve.c \

@@ -254,6 +254,22 @@ struct nic_posted {
 };
 int nic_rdma_post(struct nic *nic, uint32_t vi, const struct nic_posted *write);
 int nic_rdma_posted(const struct nic *nic);
+/*
+ * Fetch: RDMA read of at most NIC_FETCH_MAX bytes by value, without descriptor, registration and completion.  nic_rdma_fetched says how many of a VI's
+ * have ended since its connection was made; they end in order, and the data are at `to` then, which is the NIC's to write until then.  What is posted later on
+ * the VI need not be behind them, but NIC_CTL_QFENCE is.  A peer that does not look needs them no less: then this NIC copies them.  Where the peer takes its
+ * memory back meanwhile the connection is lost, after NIC_EV_RDMAR_PROT; those that have not ended when a connection is over never do.  Not for NIC_UNRELIABLE.
+ * NIC_NOT_DONE: not this way now (as for a posted write, or a write is under way), or something is wrong with it; nothing has happened, a descriptor will
+ * do, or tells what is wrong.  Hot.
+ */
+enum { NIC_FETCH_MAX = 8192 };
+struct nic_fetch {
+	void *to;
+	uint64_t remote;
+	uint32_t remote_handle, length; /* bytes */
+};
+int nic_rdma_fetch(struct nic *nic, uint32_t vi, const struct nic_fetch *read);
+uint32_t nic_rdma_fetched(const struct nic *nic, uint32_t vi, uint32_t *failed); /* failed, or NULL: status of the first that has failed, NIC_ST_*; 0: none */
 /* One bounded pass over links and queues; returns how many things moved, 0 when idle.  Hot. */
 int nic_poll(struct nic *nic);
 /*
@@ -271,7 +287,7 @@ struct nic_taken {
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 /*
  * The same for one VI whose message is expected next: NIC_OK when what nic_take would take is next on that VI's link, else
- * NIC_NOT_DONE, and then nothing was done; out->data is NULL when something else is next there.  It is no replacement for
+ * NIC_NOT_DONE, and then nothing was done, but for a short read of the peer's (RDMA); out->data is NULL when something else was next there.  It is no replacement for
  * nic_take, which looks at all links and does what else there is to do.  Hot.
  */
 int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);

@@ -64,6 +64,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/pace \
 	tests/unit/nicemu/permission \
+	tests/unit/nicemu/fetch \
 	tests/unit/nicemu/posted \
 	tests/unit/nicemu/qnix_driver \
 	tests/unit/nicemu/qnix_groups \

@@ -90,6 +90,7 @@ static int vi_create(struct cmpi_proc *proc)
 	VipSetUserData(proc->vi, proc); /* names the sender of what comes by value */
 	proc->state = VIA_CONN_CONNECTING;
 	proc->undelivered = 0;
+	proc->fetched = 0;
 	proc->life++;
 	proc->pid_seen = process_seen(proc->pid);
 	c->connecting++;
@@ -365,7 +366,7 @@ void via_conn_close(struct cmpi_proc *proc)
 /* From the flow list: what was queued first, then BYE, and when it has left the end. */
 void via_conn_close_step(struct cmpi_proc *proc)
 {
-	if (proc->backlog.head || proc->sends_posted || proc->rma_head)
+	if (proc->backlog.head || proc->sends_posted || proc->rma_head || proc->fetch_head)
 		return; /* the next completion or credit brings it back here */
 	if (proc->bye_out)
 		via_conn_down(proc, VIA_CONN_CLOSED);
@@ -387,6 +388,7 @@ void via_conn_down(struct cmpi_proc *proc, enum via_conn_state state)
 	if (proc->vi)
 		VipDisconnect(proc->vi);
 	via_send_reap_one(proc);
+	via_fetch_reap(proc);
 	while ((v = proc->backlog.head) != NULL) {
 		proc->backlog.head = v->desc.CS.Next.Address;
 		via_packet_drop(c, v);

@@ -151,7 +151,7 @@ static void reaped(struct cmpi_proc *proc, struct via_vbuf *v)
 		via_vbuf_give(proc->cmpi, v);
 }
 
-static void sending(struct cmpi_proc *proc)
+void via_sending(struct cmpi_proc *proc)
 {
 	if (proc->in_sending)
 		return;
@@ -180,7 +180,7 @@ void via_send_pending(struct cmpi_proc *proc, bool ended)
 	if (proc->sends_posted == 1 && ended)
 		via_send_reap_one(proc);
 	if (proc->sends_posted)
-		sending(proc);
+		via_sending(proc);
 }
 
 int via_send_reap_one(struct cmpi_proc *proc)
@@ -205,9 +205,11 @@ int via_send_reap(struct cmpi *c)
 		struct cmpi_proc *next = proc->next_sending;
 
 		proc->in_sending = false;
-		n += via_send_reap_one(proc);
-		if (proc->sends_posted)
-			sending(proc);
+		n += via_send_reap_one(proc) + via_fetch_reap(proc);
+		if (proc->fetch_head)
+			c->near_left = 0;
+		if (proc->sends_posted || proc->fetch_head)
+			via_sending(proc);
 		if (proc->rma_head || proc->state == VIA_CONN_CLOSING)
 			via_flow_push(proc);
 		proc = next;

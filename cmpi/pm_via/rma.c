@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory access: put and get as RDMA descriptors on the peer's VI, in pieces of at most the VI's transfer size.
+ * Remote memory access: put and get as RDMA descriptors on the peer's VI, in pieces of at most the VI's transfer size, or without one.
  *
  * Ranges and rights are checked here against the peer's key, because a descriptor that the peer's NIC refuses breaks the
  * VI.  The send queue holds at most QUEUE_DESCS of these; operations with more to post wait in order at the connection.
@@ -11,6 +11,17 @@
 #include "cmpi/pm_via/flow.h"
 
 enum { QUEUE_DESCS = 64, PEER_OPS = 256, TOTAL_OPS = 8192 };
+
+/* A put or a get. */
+struct transfer {
+	uint64_t local, remote;
+	size_t len;
+	const struct cmpi_reg *reg;
+	const struct cmpi_key *key;
+	unsigned access;
+	cmpi_done_fn *done;
+	void *arg;
+};
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
@@ -131,6 +142,12 @@ int via_rma_push(struct cmpi_proc *proc)
 	return n;
 }
 
+/* Of a descriptor, or a fetch. */
+static int error_of(uint32_t status)
+{
+	return status & (VIP_STATUS_PROTECTION_ERROR | VIP_STATUS_RDMA_PROT_ERROR) ? CMPI_PROTECTION : CMPI_TRANSPORT;
+}
+
 /* A descriptor has completed. */
 void via_rma_done(struct via_vbuf *v, uint32_t status)
 {
@@ -140,16 +157,78 @@ void via_rma_done(struct via_vbuf *v, uint32_t status)
 	rma->proc->rma_descs--;
 	via_vbuf_give(rma->proc->cmpi, v);
 	if (status && !rma->completion.err)
-		rma->completion.err = status & (VIP_STATUS_PROTECTION_ERROR | VIP_STATUS_RDMA_PROT_ERROR) ? CMPI_PROTECTION
-		                                                                                           : CMPI_TRANSPORT;
+		rma->completion.err = error_of(status);
 	if (!rma->posted && !rma->left)
 		finish(rma, rma->completion.err);
 }
 
-/* The connection is down, its queue empty: what was not posted fails. */
+/* ---- fetches ---------------------------------------------------------------------------------------------------------- */
+
+/* By value, where the NIC does that now: no descriptor, and no registration. */
+static bool fetch(struct cmpi_proc *proc, const struct transfer *t)
+{
+	const VIPX_FETCH read = {.To = (void *)(uintptr_t)t->local, .Remote = t->remote, .RemoteHandle = t->key->handle, .Length = (VIP_UINT32)t->len};
+	struct cmpi *c = proc->cmpi;
+	struct via_rma *rma;
+
+	if (t->access != CMPI_ACCESS_REMOTE_READ || t->len > VIPX_FETCH_MAX || proc->state != VIA_CONN_CONNECTED || proc->rma_head ||
+	    proc->rma_ops == PEER_OPS)
+		return false;
+	rma = op_alloc(c);
+	if (via_unlikely(!rma))
+		return false;
+	rma->own = NULL;
+	if (VipxRdmaFetch(proc->vi, &read) != VIP_SUCCESS) {
+		op_free(c, &rma->completion);
+		return false;
+	}
+	rma->completion = (struct via_completion){.done = t->done, .arg = t->arg, .free = op_free};
+	rma->proc = proc;
+	rma->held = false;
+	rma->then = NULL;
+	if (proc->fetch_head)
+		proc->fetch_tail->completion.next = &rma->completion;
+	else
+		proc->fetch_head = rma;
+	proc->fetch_tail = rma;
+	proc->rma_ops++;
+	via_sending(proc);
+	c->near_left = 0; /* the next look is at everything, this, too */
+	return true;
+}
+
+static void fetch_ended(struct cmpi_proc *proc, int err)
+{
+	struct via_rma *rma = proc->fetch_head;
+
+	proc->fetch_head = (struct via_rma *)rma->completion.next;
+	finish(rma, err);
+}
+
+int via_fetch_reap(struct cmpi_proc *proc)
+{
+	int n = 0;
+
+	if (!proc->fetch_head)
+		return 0;
+	for (uint32_t ended = VipxFetched(proc->vi, NULL); proc->fetch_head && (int32_t)(ended - proc->fetched) > 0; proc->fetched++, n++)
+		fetch_ended(proc, CMPI_OK);
+	return n;
+}
+
+/* The connection is down, its queue empty: what was not posted fails, and so does what was fetched in vain. */
 void via_rma_fail(struct cmpi_proc *proc)
 {
 	struct via_rma *rma;
+
+	if (proc->fetch_head) {
+		VIP_UINT32 status = 0;
+
+		VipxFetched(proc->vi, &status);
+		fetch_ended(proc, error_of(status));
+	}
+	while (proc->fetch_head)
+		fetch_ended(proc, CMPI_TRANSPORT);
 
 	while ((rma = proc->rma_head) != NULL) {
 		unlink_head(proc);
@@ -176,16 +255,6 @@ void via_rma_start(struct via_rma *rma)
 }
 
 /* ---- put and get ------------------------------------------------------------------------------------------------------- */
-
-struct transfer {
-	uint64_t local, remote;
-	size_t len;
-	const struct cmpi_reg *reg;
-	const struct cmpi_key *key;
-	unsigned access;
-	cmpi_done_fn *done;
-	void *arg;
-};
 
 static inline bool inside(const struct cmpi_key *key, uint64_t addr, size_t len)
 {
@@ -283,7 +352,7 @@ static int transfer(struct cmpi_proc *proc, const struct transfer *t)
 	else if (proc->self)
 		err = self_copy(c, t);
 	else
-		err = start(proc, t, &complete);
+		err = fetch(proc, t) ? CMPI_OK : start(proc, t, &complete);
 	if (err == CMPI_OK)
 		count(c, t);
 	else if (err == CMPI_AGAIN)

@@ -68,7 +68,7 @@ struct via_region {
 /* ---- remote memory access (rma.c), atomics and keys (atomic.c) --------------------------------------------------- */
 
 struct via_rma {
-	struct via_completion completion; /* next also links free ones and those with something left to post */
+	struct via_completion completion; /* next also links free ones, those with something left to post, and fetches */
 	struct cmpi_proc *proc;
 	struct cmpi_reg *own;  /* registration made on the way */
 	uint64_t local, remote;
@@ -222,6 +222,8 @@ struct cmpi_proc {
 	struct cmpi_proc *next_flow, *next_sending, *next_lost, *chain, *next;
 	/* cold: remote memory access */
 	struct via_rma *rma_head, *rma_tail; /* something left to post, in order */
+	struct via_rma *fetch_head, *fetch_tail; /* fetches under way, in order */
+	uint32_t fetched;                    /* of this VI's, how many have ended */
 	uint32_t rma_descs;                  /* RMA descriptors in the send queue */
 	uint32_t rma_ops;                    /* operations not complete */
 	uint32_t posted;                     /* posts when the last posted write left */
@@ -263,7 +265,7 @@ struct cmpi {
 	uint32_t passes;                 /* of progress */
 	bool crowded;                    /* cores are short: what to do is asked after every idle pass */
 	uint32_t connecting;             /* procs in state CONNECTING */
-	struct cmpi_proc *sending;       /* send queue not empty */
+	struct cmpi_proc *sending;       /* send queue not empty, or fetches under way */
 	struct cmpi_proc *flow;          /* something to push */
 	struct cmpi_group *group_work;   /* groups with operations under way */
 	struct via_completion *done;
@@ -444,6 +446,7 @@ bool via_recv_post(struct cmpi_proc *proc, struct via_vbuf *v);
 void via_send_refused(struct cmpi_proc *proc, struct via_vbuf *v);
 void via_send_pending(struct cmpi_proc *proc, bool ended);
 /* Takes back the completed sends of one queue, or of all that have some; returns how many. */
+void via_sending(struct cmpi_proc *proc); /* something of it is under way: progress looks */
 int via_send_reap_one(struct cmpi_proc *proc);
 int via_send_reap(struct cmpi *c);
 
@@ -503,6 +506,7 @@ struct via_rma *via_rma_new(struct cmpi_proc *proc, uint16_t control, const void
 void via_rma_start(struct via_rma *rma);
 int via_rma_push(struct cmpi_proc *proc);
 void via_rma_done(struct via_vbuf *v, uint32_t status);
+int via_fetch_reap(struct cmpi_proc *proc); /* those that have ended; how many */
 void via_rma_fail(struct cmpi_proc *proc);
 bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len);
 

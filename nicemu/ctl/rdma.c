@@ -402,20 +402,39 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	return NIC_OK;
 }
 
-/* Does a write of so many bytes go in packets, as far as `how` would say so?  Then `raced` says whether it is timed.  Who was late with some is not asked again here. */
-static inline bool is_posted(const struct nic *nic, struct nic_link *link, uint32_t total)
+/*
+ * Does a transfer of so many bytes, by value, go by way of the other NIC, as far as `how` would say so?  Then `raced` says whether it is timed.  Who was late with
+ * some is not asked again here.
+ */
+static inline bool by_value(const struct nic *nic, struct nic_link *link, bool write, uint32_t total, uint32_t single, uint32_t busy)
 {
+	bool row = in_a_row(nic, link), first = !row && link->followed[write];
+
 	link->raced = false;
-	if (nic_unlikely(link->put.alone || (nic->waiting.crowded && link->impatient)))
+	link->followed[write] = row;
+	if (nic_unlikely((write ? link->put.alone : total <= link->get_max && link->get.alone) || (nic->waiting.crowded && link->impatient)))
 		return false;
-	if (in_a_row(nic, link))
-		return total <= link->put_busy;
-	if (!nic_link_brief_races(link, true, total))
-		return total <= link->put_max && total <= NIC_POSTED_ONE;
-	if (!nic_dma_brief(link, true, total))
+	if (row || first) /* as the last one was followed by others, so is this one: alone it would hold them up */
+		return total <= busy;
+	if (!nic_link_brief_races(link, write, total))
+		return total <= single && total <= NIC_VALUE_ONE;
+	if (!nic_dma_brief(link, write, total))
 		return false;
-	link->raced = is_single(nic, link) && nic_dma_brief_due(link, true, total);
+	link->raced = is_single(nic, link) && nic_dma_brief_due(link, write, total);
 	return true;
+}
+
+/* A queue in which nothing waits to be executed, of a VI whose NIC does at once what it is told. */
+static inline bool takes_value(const struct nic *nic, const struct nic_vi_ctx *ctx, uint32_t length, uint32_t most)
+{
+	return nic_likely(nic_vi_state(ctx) == NIC_VI_CONNECTED && ctx->tx_next == ctx->tx_tail && !ctx->tx_spilled && nic->arch->post->at_once &&
+	                  ctx->reliability != NIC_UNRELIABLE && length && length <= most && length <= ctx->max_transfer);
+}
+
+static inline bool reachable(struct nic_link *link, const struct nic_vi_ctx *ctx, uint64_t remote, uint32_t length, uint32_t handle, uint32_t need)
+{
+	return nic_likely(link->cma && !absent(link)) && !nic_dma_plain(link, remote, length) &&
+	       nic_likely(nic_remote_check(link->slot, ctx->peer_vi, remote, length, handle, need));
 }
 
 int nic_rdma_post(struct nic *nic, uint32_t vi, const struct nic_posted *w)
@@ -423,14 +442,34 @@ int nic_rdma_post(struct nic *nic, uint32_t vi, const struct nic_posted *w)
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic_rdma_link(nic, vi);
 
-	if (nic_unlikely(nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->tx_next != ctx->tx_tail || ctx->tx_spilled || !nic->arch->post->at_once ||
-	                 ctx->reliability == NIC_UNRELIABLE || !w->length || w->length > NIC_POSTED_MAX || w->length > ctx->max_transfer))
-		return NIC_NOT_DONE;
-	if (!is_posted(nic, link, w->length) || nic_unlikely(!link->cma || link->in_the_way || absent(link)) || nic_dma_plain(link, w->remote, w->length) ||
-	    nic_unlikely(!nic_remote_check(link->slot, ctx->peer_vi, w->remote, w->length, w->remote_handle, NIC_MEM_RDMA_WRITE)))
+	if (!takes_value(nic, ctx, w->length, NIC_POSTED_MAX) ||
+	    !by_value(nic, link, true, w->length, link->put_max, link->put_busy) ||
+	    nic_unlikely(link->in_the_way) || !reachable(link, ctx, w->remote, w->length, w->remote_handle, NIC_MEM_RDMA_WRITE))
 		return NIC_NOT_DONE;
 	begun(nic, link);
 	return nic_rdma_post_packet(nic, vi, link, w) ? NIC_OK : NIC_NOT_DONE;
+}
+
+int nic_rdma_fetch(struct nic *nic, uint32_t vi, const struct nic_fetch *f)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic_rdma_link(nic, vi);
+
+	if (!takes_value(nic, ctx, f->length, NIC_FETCH_MAX) || nic_unlikely(ctx->writes || !f->to) || /* it would see what was there before them */
+	    !by_value(nic, link, false, f->length, link->stream_max, link->stream_busy > link->get_max ? link->stream_busy : link->get_max) ||
+	    !reachable(link, ctx, f->remote, f->length, f->remote_handle, NIC_MEM_RDMA_READ))
+		return NIC_NOT_DONE;
+	begun(nic, link);
+	return nic_rdma_fetch_ask(nic, vi, link, f) ? NIC_OK : NIC_NOT_DONE;
+}
+
+uint32_t nic_rdma_fetched(const struct nic *nic, uint32_t vi, uint32_t *failed)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+
+	if (failed)
+		*failed = ctx->fetch_failed;
+	return ctx->fetched;
 }
 
 int nic_rdma_posted(const struct nic *nic)

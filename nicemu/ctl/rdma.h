@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c, rdma_put.c and rdma_post.c, those that the NIC at the other end takes part in, share. */
+/* What rdma.c, which knows the ways that RDMA goes, and rdma_ask.c, rdma_put.c, rdma_post.c and rdma_fetch.c, those that the NIC at the other end takes part in, share. */
 #ifndef NIC_CTL_RDMA_H
 #define NIC_CTL_RDMA_H
 
@@ -60,6 +60,13 @@ bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, const str
  */
 bool nic_ask_meets(const struct nic *nic, const struct nic_link *link, uint32_t vi, uint64_t addr, uint64_t len, bool packets);
 
+/* Is there room to ask for one more? */
+struct nic_packet *nic_ask_room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link);
+/* Where a short read may lie that does not fit beside its claim, NIC_REPLIES: beside it; false: it cannot be one. */
+bool nic_ask_reply(const struct nic_link *link, uint32_t total, uint32_t *reply);
+/* The request goes out, for what lies there at the peer; `peer` as in the packet. */
+void nic_ask_request(struct nic *nic, struct nic_link *link, const struct nic_ask *a, struct nic_packet *p, uint64_t addr, uint32_t handle, uint32_t len,
+                     uint64_t peer);
 /* Of a transfer that begins now, how long is a part? */
 uint32_t nic_ask_part(const struct nic_link *link, const struct work *w);
 /* Opens a claim, before the packet that names it, for what stands at `pos` in the send queue. */
@@ -79,14 +86,23 @@ enum step nic_put_packets(struct nic *nic, uint32_t vi, struct nic_link *link, c
 /* One step of it, when its claim says this.  0: it waits. */
 int nic_put_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word);
 
+enum { NIC_VALUE_ONE = 4096 }; /* bytes by value: of a longer transfer that is the only one both ends work at once, in two parts */
+
 /* rdma_post.c */
-enum { NIC_POSTED_ONE = 4096 }; /* bytes: a longer write that is the only one is faster in two parts (rdma_put.c) */
 /* A posted write that may go now: into a packet.  False: there is no room, or none for one more. */
 bool nic_rdma_post_packet(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_posted *w);
 /* One step of those of a link, when their claim says this.  0: they wait. */
 int nic_rdma_post_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word);
 /* They are over. */
 void nic_rdma_post_over(struct nic *nic, struct nic_link *link);
+
+/* rdma_fetch.c */
+/* A fetch that may go now: asks for it.  False: there is no room, or none for one more. */
+bool nic_rdma_fetch_ask(struct nic *nic, uint32_t vi, struct nic_link *link, const struct nic_fetch *f);
+/* One step of it.  0: it waits. */
+int nic_rdma_fetch_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a);
+/* It has come as a packet, so many bytes of a buffer; or in error. */
+void nic_rdma_fetch_part(struct nic *nic, struct nic_link *link, struct nic_ask *a, const uint8_t *data, uint32_t len, bool good);
 
 /* rdma_late.c */
 /* Copies of posted writes that are not known to be in place, before their claim is closed; false: no memory. */

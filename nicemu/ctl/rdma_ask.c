@@ -25,6 +25,7 @@
 enum {
 	PATIENCE = 128,      /* looks without a sign of the peer before its part is taken back; a pass takes one or two */
 	PATIENCE_BRIEF = 32, /* the same for what is soon done alone: a write in packets, a short read */
+	ADVANCES = 16,       /* transfers that a pass takes a step of, of one peer's */
 	LOOK = 1024,         /* bytes of streams that a look more is spent on */
 	BRIEF = 32 << 10,    /* bytes of the longest write that is soon done alone */
 	PART_MIN = 4096, PART_MOST = 16384,
@@ -84,10 +85,22 @@ struct nic_ask *nic_ask_transfer(struct nic *nic, uint32_t vi, struct nic_link *
 	return a;
 }
 
-/* Is there room to ask for one more? */
-static struct nic_packet *room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
+struct nic_packet *nic_ask_room(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link)
 {
 	return link->ask_tail - link->ask_head < NIC_CLAIMS ? nic_tx_room(nic, ctx, link) : NULL;
+}
+
+void nic_ask_request(struct nic *nic, struct nic_link *link, const struct nic_ask *a, struct nic_packet *p, uint64_t addr, uint32_t handle, uint32_t len,
+                     uint64_t peer)
+{
+	p->ask.addr = addr;
+	p->ask.handle = handle;
+	p->ask.claim = a->id;
+	p->ask.peer = peer;
+	p->ask.part = a->part;
+	p->ask.pad = 0;
+	nic_tx_head(p, nic_vi(nic, a->vi), a->op, len, 0);
+	nic_tx_publish(nic, link, p);
 }
 
 /* Asks the peer's NIC for the transfer from that byte on, in that packet; `peer` as in the packet. */
@@ -96,14 +109,7 @@ static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, 
 {
 	struct nic_ask *a = nic_ask_transfer(nic, vi, link, w, op, from);
 
-	p->ask.addr = w->desc->seg[0].addr + from;
-	p->ask.handle = w->desc->seg[0].handle;
-	p->ask.claim = a->id;
-	p->ask.peer = peer;
-	p->ask.part = a->part;
-	p->ask.pad = 0;
-	nic_tx_head(p, nic_vi(nic, vi), op, w->total - from, 0);
-	nic_tx_publish(nic, link, p);
+	nic_ask_request(nic, link, a, p, w->desc->seg[0].addr + from, w->desc->seg[0].handle, w->total - from, peer);
 	return a;
 }
 
@@ -135,11 +141,12 @@ static inline void timed(struct nic_link *link, const struct nic_ask *a, uint32_
 
 void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error)
 {
-	struct nic_txe *e = nic_ask_entry(nic, a);
-	struct nic_desc *desc = nic_host(e->desc);
 	uint32_t vi = a->vi, pos = a->pos;
 
-	if (!error) {
+	if (!error && !a->to) {
+		struct nic_txe *e = nic_ask_entry(nic, a);
+		struct nic_desc *desc = nic_host(e->desc);
+
 		e->done = desc->length;
 		timed(link, a, desc->length);
 	}
@@ -224,7 +231,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	uint32_t from = nic_ask_half_of(w), error;
-	struct nic_packet *p = room(nic, ctx, link);
+	struct nic_packet *p = nic_ask_room(nic, ctx, link);
 	struct iovec first = { at, from };
 	struct nic_ask *a;
 	uint64_t word;
@@ -262,9 +269,10 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 
 /* ---- streams ----------------------------------------------------------------------------------------------------- */
 
-/* A reply that is not in use, for what does not fit beside a claim; false: there is none. */
-static bool take_reply(const struct nic_link *link, uint32_t total, uint32_t *reply)
+bool nic_ask_reply(const struct nic_link *link, uint32_t total, uint32_t *reply)
 {
+	if (total > link->get_max)
+		return false;
 	*reply = NIC_REPLIES;
 	if (total <= NIC_CLAIM_DATA)
 		return true;
@@ -276,12 +284,12 @@ static bool take_reply(const struct nic_link *link, uint32_t total, uint32_t *re
 
 nic_noinline bool nic_ask_read(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w)
 {
-	struct nic_packet *p = room(nic, nic_vi(nic, vi), link);
+	struct nic_packet *p = nic_ask_room(nic, nic_vi(nic, vi), link);
 	uint32_t reply;
 
 	if (!p)
 		return false;
-	if (w->total > link->get_max || !take_reply(link, w->total, &reply)) {
+	if (!nic_ask_reply(link, w->total, &reply)) {
 		ask(nic, vi, link, w, NIC_OP_READ_REQ, 0, 0, p);
 		return true;
 	}
@@ -336,6 +344,10 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 
 	if (!a->open || a->id != id || a->vi != vi || a->op != NIC_OP_READ_REQ) {
 		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	if (a->to) {
+		nic_rdma_fetch_part(nic, link, a, nic_buffer(nic, index), len, !(flags & NIC_PF_ERROR) && !offset);
 		return;
 	}
 	e = nic_ask_entry(nic, a);
@@ -427,6 +439,8 @@ static int advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	uint64_t word;
 	uint32_t error;
 
+	if (a->to)
+		return nic_rdma_fetch_advance(nic, link, a);
 	if (a->op == NIC_OP_READ_REQ) {
 		if (!a->closed)
 			return 0;
@@ -501,12 +515,16 @@ static uint64_t patience(const struct nic *nic, const struct nic_link *link, con
 
 static int run_asked(struct nic *nic, struct nic_link *link)
 {
-	struct nic_ask *a = &link->ask[link->ask_head % NIC_CLAIMS];
+	struct nic_ask *a;
+	int n = 0;
 
-	if (advance(nic, link, a))
-		return 1;
-	if (!link->cma || a->closed)
-		return 0;
+	do {
+		a = &link->ask[link->ask_head % NIC_CLAIMS];
+		if (!advance(nic, link, a))
+			break;
+	} while (++n < ADVANCES && link->ask_head != link->ask_tail);
+	if (n || !link->cma || a->closed)
+		return n;
 	if (sign(link, a))
 		link->idle = 0;
 	else if (++link->idle >= patience(nic, link, a)) {

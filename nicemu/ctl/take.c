@@ -133,8 +133,12 @@ uint32_t nic_rx_take(struct nic *nic, struct nic_link *link, const struct nic_pa
 static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_taken *out)
 {
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
-	const struct nic_packet *p = nic_link_peek(link);
+	struct nic_packet *p = nic_link_peek(link);
 
+	if (p && p->op == NIC_OP_READ_SHORT && nic->arch->pipe->take) { /* the peer waits for nothing else, and it is soon done */
+		nic_rx_run(nic, link, p, 1, true);
+		p = NULL;
+	}
 	out->length = p && p->vi == ctx - nic->slot->vi ? nic_rx_take(nic, link, p, cq, out) : 0;
 	if (nic_likely(out->length))
 		return NIC_OK;

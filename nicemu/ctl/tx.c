@@ -36,6 +36,12 @@ static inline void complete(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_
 		nic_event(nic, NIC_EV_VI_OVERRUN, ctx->cookie, 0, NIC_ST_OP_SEND);
 }
 
+static inline void count_fetch(struct nic_vi_ctx *ctx, uint32_t status)
+{
+	ctx->fetch_failed = ctx->fetch_failed ? ctx->fetch_failed : status;
+	ctx->fetched += !ctx->fetch_failed;
+}
+
 static void retire(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
 {
 	while (ctx->tx_head != ctx->tx_next) {
@@ -45,8 +51,11 @@ static void retire(struct nic *nic, uint32_t vi, struct nic_vi_ctx *ctx)
 		if (e->flags & (NIC_TXE_WAIT | NIC_TXE_QUEUED))
 			break;
 		ctx->tx_head++;
-		if (nic_unlikely(e->flags & NIC_TXE_POSTED))
+		if (nic_unlikely(e->flags & (NIC_TXE_POSTED | NIC_TXE_FETCH))) {
+			if (e->flags & NIC_TXE_FETCH)
+				count_fetch(ctx, e->status);
 			continue;
+		}
 		if (nic_unlikely((desc->control & NIC_CTL_POOL) && !(e->flags & NIC_TXE_GIVEN)))
 			release_buffer(nic, desc);
 		complete(nic, ctx, desc, e->status, (uint32_t)e->done);

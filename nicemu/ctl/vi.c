@@ -125,6 +125,7 @@ int nic_vi_create(struct nic *nic, const struct nic_vi_args *args, uint32_t *out
 	ctx->rx_spilled = ctx->tx_spilled = 0;
 	ctx->acks_owed = ctx->reads = ctx->writes = 0;
 	ctx->queued = ctx->rx_bound = 0;
+	ctx->fetched = ctx->fetch_failed = 0;
 	shut(ctx, (uint32_t)vi);
 	set_state(ctx, NIC_VI_IDLE);
 	*out = vi;
@@ -172,6 +173,7 @@ void nic_vi_up(struct nic *nic, uint32_t vi, const struct nic_end *peer)
 	ctx->acks_owed = 0;
 	ctx->tx_number = ctx->rx_number = 0;
 	ctx->tx_last = 0xFFFF;
+	ctx->fetched = ctx->fetch_failed = 0;
 	ctx->short_max = ctx->no_short ? 0 : ctx->max_transfer < NIC_BUFFER_SIZE ? ctx->max_transfer : NIC_BUFFER_SIZE;
 	ctx->quick_max = nic->arch->flow->may_send ? 0 : ctx->short_max;
 	if (nic->arch->pipe->take) /* else there is no short way in */

@@ -42,13 +42,17 @@ struct nic_ask {
 	bool posted;     /* posted writes (ctl/rdma_post.c) */
 	uint32_t pos;    /* of its descriptor in the send ring */
 	uint32_t from;   /* halves: where the peer's begins; WRITE_PART: bytes that have left */
-	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part; posted: of the first write */
+	uint32_t part;   /* READ_REQ, WRITE_PART: bytes of a part; posted: of the first write; a fetch: all */
 	uint32_t limit;  /* READ_REQ: bytes that come in packets, as far as known */
 	uint32_t alone;  /* bytes that this NIC would have to move without the other one, of a stream and of posted writes; of others none */
 	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place; posted: how many writes */
 	uint32_t parts;  /* posted: writes that have left */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */
+	/* fetches (ctl/rdma_fetch.c) */
+	void *to;        /* in this process; NULL: no fetch */
+	uint64_t remote;
+	uint32_t handle;
 };
 
 /* What the peer asks this NIC to help it with. */
@@ -143,6 +147,7 @@ struct nic_link {
 	uint32_t brief_race_max[2];
 	uint8_t briefs[2][NIC_BRIEF_RACES]; /* counts those that could be timed */
 	bool raced;                       /* the transfer that begins now is timed */
+	bool followed[2];                 /* was the last read by value, or write, one of many in a row? */
 	bool impatient;                   /* no way is set: a half of a read that the peer has not begun in time is done here, and so is most where cores are short */
 	struct nic_ask *posted;           /* posted writes that are under way; NULL: none */
 	struct nic_late *late;            /* what they were, when they are taken back */

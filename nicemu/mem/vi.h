@@ -32,6 +32,7 @@ enum {
 	NIC_TXE_QUEUED = 8, /* in the scheduling queue */
 	NIC_TXE_GIVEN = 4, /* its pool buffer is out of the consumer's hands */
 	NIC_TXE_POSTED = 16, /* no descriptor: posted writes; nobody hears of its end */
+	NIC_TXE_FETCH = 32, /* no descriptor: a fetch; its end is counted */
 };
 
 /* Physical descriptor of a receive queue: one segment translated; more are fetched from the host. */
@@ -80,6 +81,8 @@ struct nic_vi_ctx {
 	uint32_t rx_bound;                      /* receives from the head on that a message has leave to arrive in */
 	uint16_t tx_number, rx_number;          /* of the next message to be asked for, and to be allowed */
 	uint16_t tx_last, pad2;                 /* youngest scheduling queue entry; 0xFFFF: none */
+	uint32_t fetched;                       /* fetches that are complete, since the connection was made */
+	uint32_t fetch_failed;                  /* status of the first that is not, NIC_ST_*; none of those behind it counts */
 };
 _Static_assert(sizeof(struct nic_vi_ctx) == 256, "whole lines, a power of two");
 _Static_assert(sizeof(struct nic_txe) == 32 && sizeof(struct nic_rxe) == 32, "physical descriptors");

@@ -243,6 +243,18 @@ static void post_write(int i)
 		CHECK(len && len <= NIC_POSTED_MAX);
 }
 
+static void fetch(int i)
+{
+	static uint8_t bytes[NIC_FETCH_MAX + 1];
+	uint32_t len = FUZZ_OF(0, 1, 56, 57, 600, NIC_FETCH_MAX, NIC_FETCH_MAX + 1);
+	struct nic_fetch f = { bytes, (uintptr_t)p.b.mem + fuzz_below(PAIR_MEM), p.b.handle, len };
+
+	bytes[NIC_FETCH_MAX] = 0x5A;
+	if (nic_rdma_fetch(p.a.nic, avi[i], &f) == NIC_OK)
+		CHECK(len && len <= NIC_FETCH_MAX);
+	CHECK_EQ(bytes[NIC_FETCH_MAX], 0x5A);
+}
+
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t mild; /* of so many packets of the round that could be hostile one is: what was found good once must live for a while */
@@ -251,7 +263,7 @@ static void step(void)
 {
 	int i = fuzz_below(VIS);
 
-	switch (fuzz_below(17)) {
+	switch (fuzz_below(18)) {
 	case 0:
 	case 1:
 		post_recv(i);
@@ -293,6 +305,9 @@ static void step(void)
 		break;
 	case 13:
 		post_write(i);
+		break;
+	case 14:
+		fetch(i);
 		break;
 	default:
 		if (fuzz_seldom(mild))

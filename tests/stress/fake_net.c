@@ -383,6 +383,37 @@ VIP_RETURN VipxPostedDone(VIP_NIC_HANDLE handle)
 	return VIP_SUCCESS;
 }
 
+VIP_RETURN VipxRdmaFetch(VIP_VI_HANDLE handle, const VIPX_FETCH *r)
+{
+	struct vi *vi = handle;
+
+	if (!r->Length || r->Length > VIPX_FETCH_MAX)
+		fake_violate("a malformed fetch");
+	if (!brief_now(vi) || vi->fetches - vi->fetched == FETCHES ||
+	    !fake_region_find(vi->peer->nic, r->RemoteHandle, (uintptr_t)r->Remote, r->Length))
+		return VIP_NOT_DONE;
+	vi->fetch[vi->fetches++ % FETCHES] = *r;
+	return VIP_SUCCESS;
+}
+
+/* Of those that are under way the oldest ends with a look, now and then. */
+VIP_UINT32 VipxFetched(VIP_VI_HANDLE handle, VIP_UINT32 *status)
+{
+	struct vi *vi = handle;
+	const VIPX_FETCH *r = &vi->fetch[vi->fetched % FETCHES];
+
+	if (vi->fetched != vi->fetches && !vi->fetch_status && vi->state == VIP_STATE_CONNECTED && vi->peer &&
+	    !vi->nic->held[fake_number(vi->peer->nic)] && fake_random(2)) {
+		if (move(vi, r->To, r->RemoteHandle, (void *)(uintptr_t)r->Remote, r->Length, false))
+			vi->fetched++;
+		else
+			vi->fetch_status = VIP_STATUS_DONE | VIP_STATUS_RDMA_PROT_ERROR;
+	}
+	if (status)
+		*status = vi->fetch_status;
+	return vi->fetched;
+}
+
 /* The next message to that VI, taken off its wire, when it may come by value. */
 static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
 {

@@ -26,6 +26,7 @@ struct wire {
 	struct message *head, *tail;
 };
 
+enum { FETCHES = 64 };
 struct nic;
 struct vi {
 	struct nic *nic;
@@ -37,6 +38,8 @@ struct vi {
 	VIP_NET_ADDRESS *local, *remote; /* of a pending request */
 	bool used, pending, matched;
 	VIP_PVOID user;
+	VIPX_FETCH fetch[FETCHES]; /* under way, by number */
+	VIP_UINT32 fetches, fetched, fetch_status; /* status: of the one that has failed */
 };
 
 struct cq {

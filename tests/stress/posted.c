@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posted writes of a process that is killed at any instruction, and to one: kill -9 at random moments, in turns of the one that writes and of the one that is
- * written to.  The other one is told, waits for no write any more, finds in its memory what was written or nothing, and goes on with the next.
+ * Posted writes and fetches of a process that is killed at any instruction, and to one: kill -9 at random moments, in turns of the one that writes and reads and
+ * of the one whose memory it is.  The other one is told, waits for nothing any more, finds in its memory what was written or nothing, has read what was there
+ * where it was told so, and goes on with the next.
  *
  *   posted [rounds] [seed]
  */
@@ -24,6 +25,8 @@ static struct board { /* where the victim's memory is */
 static char device[48];
 static unsigned rounds = 60, seed = 1;
 static bool can; /* some have been able to */
+static uint8_t got[PLACES][NIC_FETCH_MAX]; /* of each place */
+static uint32_t asked[PLACES];             /* bytes */
 
 static double now(void)
 {
@@ -49,6 +52,35 @@ static void write_some(struct end *e, uintptr_t at, uint32_t handle)
 		nic_poll(e->nic);
 }
 
+/* A row of reads of what is in such places, where nobody writes meanwhile.  Those that have ended are there. */
+static void read_some(struct end *e, uintptr_t at, uint32_t handle)
+{
+	uint32_t n = 0, most = 1u + (uint32_t)rand() % PLACES, before = nic_rdma_fetched(e->nic, e->vi, NULL), ended;
+
+	for (int tries = 0; n < most && tries < 2 * PLACES; tries++) {
+		struct nic_fetch f = { got[n], at + (uintptr_t)(PLACES + n) * NIC_POSTED_MAX, handle, 1u + (uint32_t)rand() % (rand() % 2 ? 64 : NIC_FETCH_MAX) };
+
+		asked[n] = f.length;
+		memset(got[n], 0, sizeof(got[n]));
+		if (nic_rdma_fetch(e->nic, e->vi, &f) == NIC_OK)
+			n++;
+		else
+			nic_poll(e->nic);
+	}
+	while ((ended = nic_rdma_fetched(e->nic, e->vi, NULL) - before) < n && nic_vi_state(nic_vi(e->nic, e->vi)) == NIC_VI_CONNECTED)
+		nic_poll(e->nic);
+	CHECK(ended <= n);
+	for (uint32_t i = 0; i < n && i < ended; i++)
+		CHECK(got[i][0] == i + 1 && got[i][asked[i] - 1] == i + 1 && (asked[i] == NIC_FETCH_MAX || !got[i][asked[i]]));
+}
+
+/* In their own places, for read_some. */
+static void lay_out(struct end *e)
+{
+	for (int i = 0; i < PLACES; i++)
+		memset(e->mem + (size_t)(PLACES + i) * NIC_POSTED_MAX, i + 1, NIC_FETCH_MAX);
+}
+
 /* Looks, and sometimes does not, for longer than anybody waits. */
 static void be_there(struct end *e)
 {
@@ -63,7 +95,7 @@ static void be_there(struct end *e)
 static void work(struct end *e, bool writes, uintptr_t at, uint32_t handle)
 {
 	if (writes && at)
-		write_some(e, at, handle);
+		(rand() % 2 ? write_some : read_some)(e, at, handle);
 	else
 		be_there(e);
 }
@@ -82,6 +114,7 @@ static void victim(int turn)
 
 	srand((unsigned)turn);
 	end_open(&e, device);
+	lay_out(&e);
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	connect_end(&e, "victim", "survivor");
 	while (nic_peer_poll(e.nic, e.vi, &attr) == NIC_NOT_DONE)
@@ -146,6 +179,7 @@ static void of_and_to_the_dead(void)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(board != MAP_FAILED);
 	end_open(&e, device);
+	lay_out(&e);
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
 	for (unsigned i = 0; i < rounds; i++) {
 		unsigned next = (unsigned)rand();
@@ -155,10 +189,11 @@ static void of_and_to_the_dead(void)
 		if (i % 1000 == 999)
 			fprintf(stderr, "# %u of %u\n", i + 1, rounds);
 	}
-	printf("# %llu posted, %llu times some taken back, %llu bytes placed\n", (unsigned long long)counter(e.nic, "rdma_posted"),
+	printf("# %llu posted, %llu fetched, %llu times some taken back, %llu bytes placed\n", (unsigned long long)counter(e.nic, "rdma_posted"), (unsigned long long)counter(e.nic, "rdma_fetches"),
 	       (unsigned long long)counter(e.nic, "shared_taken_back"), (unsigned long long)counter(e.nic, "bytes_helped"));
 	if (can) {
 		CHECK(counter(e.nic, "rdma_posted") > 0);
+		CHECK(counter(e.nic, "rdma_fetches") > 0);
 		CHECK(counter(e.nic, "bytes_helped") > 0);
 	}
 	end_close(&e);

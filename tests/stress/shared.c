@@ -55,10 +55,11 @@ static struct nic_desc *start(const struct way *w, uint32_t i, uint16_t op, uint
 	return d;
 }
 
-/* Is it over? */
-static bool is_over(const struct way *w, const struct nic_desc *d)
+/* Is it over?  Without a descriptor: are all of those, the posted writes and so many fetches? */
+static bool is_over(const struct way *w, const struct nic_desc *d, uint32_t fetches)
 {
-	return d ? (status_of(d) & NIC_ST_DONE) != 0 : nic_rdma_posted(w->of->nic) == NIC_OK;
+	return d ? (status_of(d) & NIC_ST_DONE) != 0
+	         : nic_rdma_posted(w->of->nic) == NIC_OK && nic_rdma_fetched(w->of->nic, w->of->vi, NULL) == fetches;
 }
 
 /* A short write of many, without a descriptor; the memory that it comes from is something else at once. */
@@ -73,6 +74,15 @@ static bool posted(const struct way *w, uint32_t i, uint32_t len)
 	return true;
 }
 
+/* A short read of many, likewise. */
+static bool fetched(const struct way *w, uint32_t i, uint32_t len)
+{
+	uint32_t at = w->base + i * w->most;
+	const struct nic_fetch read = { w->of->mem + at, (uintptr_t)w->peer->mem + at, w->peer->handle, len };
+
+	return nic_rdma_fetch(w->of->nic, w->of->vi, &read) == NIC_OK;
+}
+
 /* Up to DEEP transfers of any size and way at once, each in a place of its own; one alone may be LONE times as long. */
 static long batch(struct way *w, uint32_t round)
 {
@@ -80,10 +90,13 @@ static long batch(struct way *w, uint32_t round)
 	uint32_t *random = &w->random, n = next(random) % 4 ? 1 + next(random) % DEEP : 1, len[DEEP];
 	uint16_t op = next(random) & 1 ? NIC_CTL_RDMA_READ : NIC_CTL_RDMA_WRITE;
 	struct end *from = op == NIC_CTL_RDMA_READ ? w->peer : w->of, *to = op == NIC_CTL_RDMA_READ ? w->of : w->peer;
+	uint32_t fetches = nic_rdma_fetched(w->of->nic, w->of->vi, NULL);
 	struct nic_desc *desc[DEEP];
 	long bad = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
+		bool value = false;
+
 		len[i] = 1 + next(random) % (n == 1 ? LONE * w->most : next(random) & 1 ? w->most : 600);
 		memset(from->mem + w->base + i * w->most, (int)(round + i), len[i]);
 		link->stream_max = link->stream_busy = next(random) % len[i] * 2;
@@ -95,10 +108,13 @@ static long batch(struct way *w, uint32_t round)
 		link->race_max = next(random) & 1 ? UINT32_MAX : 0;
 		link->half_race_max = next(random) & 1 ? UINT32_MAX : 0;
 		link->brief_race_max[0] = link->brief_race_max[1] = next(random) & 1 ? UINT32_MAX : 0;
-		desc[i] = op == NIC_CTL_RDMA_WRITE && next(random) & 1 && posted(w, i, len[i]) ? NULL : start(w, i, op, len[i]);
+		if (next(random) & 1)
+			value = op == NIC_CTL_RDMA_WRITE ? posted(w, i, len[i]) : fetched(w, i, len[i]);
+		fetches += value && op == NIC_CTL_RDMA_READ;
+		desc[i] = value ? NULL : start(w, i, op, len[i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		while (!is_over(w, desc[i]))
+		while (!is_over(w, desc[i], fetches))
 			if (!nic_poll(w->of->nic) && next(random) % 4 == 0)
 				sched_yield(); /* else the other one may never have a processor */
 		bad += desc[i] && (status_of(desc[i]) & NIC_ST_ERROR_MASK) != 0;
@@ -112,7 +128,8 @@ static long batch(struct way *w, uint32_t round)
 static bool all_seen(void)
 {
 	return counter(p.a.nic, "bytes_peer_half") > 0 && counter(p.a.nic, "bytes_write_buffer") > 0 && atomic_load(&streamed) && atomic_load(&shorts) &&
-	       counter(p.a.nic, "shared_taken_back") > 0 && counter(p.a.nic, "rdma_posted") > 0;
+	       counter(p.a.nic, "shared_taken_back") > 0 && counter(p.a.nic, "rdma_posted") > 0 &&
+	       counter(p.a.nic, "rdma_fetches") > 0;
 }
 
 static void both_at_work(void)

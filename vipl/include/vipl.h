@@ -405,6 +405,23 @@ typedef struct _VIPX_POSTED {
 VIP_RETURN VipxRdmaPost(IN VIP_VI_HANDLE ViHandle, IN const VIPX_POSTED *Write);
 VIP_RETURN VipxPostedDone(IN VIP_NIC_HANDLE NicHandle);
 /*
+ * Fetch: RDMA read of at most VIPX_FETCH_MAX bytes by value: no descriptor, no registration here, no completion.  VipxFetched says how many of a VI's have
+ * ended since it was connected: they end in order, and then their data are at To, which is the NIC's to write until then (VipxPoll, or any look at a queue,
+ * moves them on).  A peer that takes its memory back meanwhile costs the connection, and the error callback hears VIP_ERROR_RDMAR_PROT; those that
+ * have not ended when a connection is over never do.  Status, if not NULL: of the first that has failed, as a descriptor's; 0: none has.
+ * VIP_NOT_DONE: it cannot go so now (as for a posted write, or one is under way), or an address or a right is wrong; nothing has happened: post a
+ * descriptor, which tells.  VIP_INVALID_PARAMETER: no such VI.  VipxFetched: 0 without one.
+ */
+#define VIPX_FETCH_MAX 8192
+typedef struct _VIPX_FETCH {
+	VIP_PVOID To;
+	VIP_UINT64 Remote; /* address */
+	VIP_MEM_HANDLE RemoteHandle;
+	VIP_UINT32 Length;
+} VIPX_FETCH;
+VIP_RETURN VipxRdmaFetch(IN VIP_VI_HANDLE ViHandle, IN const VIPX_FETCH *Read);
+VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
+/*
  * VIP_SUCCESS: a message of Length bytes from Data had better be sent in pool buffers, which takes both processes but no system call;
  * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.
  */
@@ -428,8 +445,8 @@ VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
 /*
  * The short way to a message by value that is expected on one VI whose receive queue has a completion queue, which is empty:
  * what VipxCQTake would return of that VI in ViHandle, Message, Buffer and Length (the other members it leaves alone), or
- * VIP_NOT_DONE, and then nothing was done; not even the NIC's other work, so VipxCQTake has to be called, too.  Message is
- * NULL then when something has come that has to go that way.
+ * VIP_NOT_DONE, and then nothing was done, but for a short RDMA read of the peer's; not even the NIC's other work, so VipxCQTake has to be called, too.
+ * Message is NULL then when something has come that has to go that way, or had.
  */
 VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
 /* Behind a message of that VI by value: of the next ones as many as have come, VIPX_BRIEF_MAX bytes at most each, and Most of them at most.  How many. */

@@ -140,6 +140,44 @@ VIP_RETURN VipxPostedDone(VIP_NIC_HANDLE NicHandle)
 	return result;
 }
 
+_Static_assert(sizeof(VIPX_FETCH) == sizeof(struct nic_fetch) && offsetof(VIPX_FETCH, Remote) == offsetof(struct nic_fetch, remote) &&
+               offsetof(VIPX_FETCH, RemoteHandle) == offsetof(struct nic_fetch, remote_handle) &&
+               offsetof(VIPX_FETCH, Length) == offsetof(struct nic_fetch, length) && (int)VIPX_FETCH_MAX == (int)NIC_FETCH_MAX, "the same");
+
+static __attribute__((noinline)) VIP_RETURN rdma_fetch(VIP_VI_HANDLE ViHandle, const VIPX_FETCH *Read)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_RETURN result;
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	result = Read ? (VIP_RETURN)nic_rdma_fetch(vi->hw, vi->number, (const struct nic_fetch *)Read) : VIP_INVALID_PARAMETER;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return result;
+}
+
+/* As VipxSendShort. */
+VIP_RETURN VipxRdmaFetch(VIP_VI_HANDLE ViHandle, const VIPX_FETCH *Read)
+{
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
+
+	if (__builtin_expect(!vi || !Read, 0))
+		return rdma_fetch(ViHandle, Read);
+	return (VIP_RETURN)nic_rdma_fetch(vi->hw, vi->number, (const struct nic_fetch *)Read);
+}
+
+VIP_UINT32 VipxFetched(VIP_VI_HANDLE ViHandle, VIP_UINT32 *Status)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_UINT32 n;
+
+	if (__builtin_expect(!vi, 0))
+		return 0;
+	n = nic_rdma_fetched(vi->hw, vi->number, Status);
+	vipl_leave(vipl_nic_of(&vi->object));
+	return n;
+}
+
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
 _Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
                offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&

@@ -171,6 +171,149 @@ static void posted(void)
 	close_pair();
 }
 
+static int ended[100]; /* of each get, how often */
+
+static void get_done(void *arg, int err)
+{
+	CHECK_EQ(err, CMPI_OK);
+	CHECK(!memcmp(here + 64 * (uintptr_t)arg, there + 64 * (uintptr_t)arg, 33)); /* they have come */
+	ended[(uintptr_t)arg]++;
+}
+
+static int how[100]; /* the last time */
+
+static void get_told(void *arg, int err)
+{
+	how[(uintptr_t)arg] = err;
+	ended[(uintptr_t)arg]++;
+}
+
+static int all_ended(int n, int times)
+{
+	int i = 0;
+
+	while (i < n && ended[i] == times)
+		i++;
+	return i;
+}
+
+/* Gets that the NIC does by value: each is told of once, when its data have come, and not before; the others, in between, as well. */
+static void fetched(void)
+{
+	const uint64_t at = (uintptr_t)there;
+	struct cmpi_proc *b;
+
+	REQUIRE(open_pair(0));
+	b = job[A].to[B];
+	memset(ended, 0, sizeof(ended));
+	fill(here, 5);
+	fill(there, 6);
+	for (uintptr_t i = 0; i < 100; i++) {
+		int err;
+
+		fake_brief(i < 50 ? 100 : 0); /* of a hundred, by value */
+		err = cmpi_get(b, here + 64 * i, NULL, at + 64 * i, &reg_read->key, 33, get_done, (void *)i);
+		CHECK_EQ(err, CMPI_OK);
+	}
+	CHECK(b->fetch_head && b->sends_posted);
+	for (int turns = 0; turns < 2000 && all_ended(100, 1) < 100; turns++)
+		job_turn(1);
+	CHECK_EQ(all_ended(100, 1), 100);
+	CHECK(!b->fetch_head && !b->rma_ops);
+	CHECK_EQ(job_count(A, "cmpi_gets"), 100);
+	CHECK_EQ(job_count(A, "cmpi_get_bytes"), 3300);
+	/* Long, or out of range, or without a right: not so. */
+	fake_brief(100);
+	CHECK_EQ(cmpi_get(b, here, reg_here, at, &reg_read->key, VIPX_FETCH_MAX + 1, get_done, NULL), CMPI_OK);
+	CHECK(!b->fetch_head);
+	CHECK_EQ(cmpi_get(b, here, reg_here, at + SIZE - 8, &reg_read->key, 9, get_done, NULL), CMPI_PROTECTION);
+	job_turn(4);
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	fake_brief(0);
+	close_pair();
+}
+
+static int get_some(struct cmpi_proc *b, int n)
+{
+	for (uintptr_t i = 0; i < (uintptr_t)n; i++)
+		CHECK_EQ(cmpi_get(b, here + 64 * i, NULL, (uintptr_t)there + 64 * i, &reg_read->key, 33, get_done, (void *)i), CMPI_OK);
+	return n;
+}
+
+/* Who lets go of a peer does so behind them; those of the next connection are counted from the beginning. */
+static void fetched_before_it_leaves(void)
+{
+	struct cmpi_proc *b, *again;
+	uint8_t blob[CMPI_ADDR_MAX];
+	size_t len;
+
+	REQUIRE(open_pair(0));
+	b = job[A].to[B];
+	cmpi_address(job[B].c, blob, &len);
+	memset(ended, 0, sizeof(ended));
+	for (int times = 1; times <= 2; times++) {
+		fake_brief(100);
+		fill(here, 5);
+		fill(there, (uint8_t)(6 + times));
+		CHECK_EQ(b->state, VIA_CONN_CONNECTED);
+		CHECK_EQ(get_some(b, 50), 50);
+		CHECK(b->fetch_head != NULL);
+		cmpi_proc_put(job[A].c, b);
+		for (int turns = 0; turns < 2000 && b->state != VIA_CONN_CLOSED; turns++)
+			job_turn(1);
+		CHECK_EQ(b->state, VIA_CONN_CLOSED);
+		CHECK_EQ(all_ended(50, times), 50);
+		job_turn(10);
+		CHECK_EQ(cmpi_proc_get(job[A].c, blob, len, NULL, &again), CMPI_OK);
+		CHECK(again == b);
+		job_send(A, B, 0, 8); /* connects */
+		job_turn(40);
+	}
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	fake_brief(0);
+	close_pair();
+}
+
+/* When the connection is lost, with some of them on their way, each is told of once. */
+static void lost_with_fetches(bool refused)
+{
+	static uint8_t theirs[4096];
+	struct cmpi_reg *reg;
+	struct cmpi_proc *b;
+	int good;
+
+	REQUIRE(open_pair(0));
+	b = job[A].to[B];
+	CHECK_EQ(cmpi_mem_register(job[B].c, theirs, sizeof(theirs), CMPI_ACCESS_REMOTE_READ, &reg), CMPI_OK);
+	memset(ended, 0, sizeof(ended));
+	fake_brief(100);
+	for (uintptr_t i = 0; i < 50; i++)
+		CHECK_EQ(cmpi_get(b, here + 64 * i, NULL, (uintptr_t)theirs + 64 * i, &reg->key, 33, get_told, (void *)i), CMPI_OK);
+	CHECK(b->fetch_head != NULL);
+	job[B].c->params.lazy_deregister = !refused;
+	cmpi_mem_deregister(job[B].c, reg);
+	for (int looks = 0; refused && looks < 100; looks++)
+		cmpi_progress(job[A].c);
+	good = all_ended(50, 1);
+	CHECK(b->fetch_head && good < 50);
+	via_lock(job[A].c);
+	via_conn_down(b, VIA_CONN_LOST);
+	via_unlock(job[A].c);
+	CHECK(!b->fetch_head && !b->rma_ops);
+	cmpi_progress(job[A].c);
+	CHECK_EQ(all_ended(50, 1), 50);
+	for (int i = 0; i < 50; i++)
+		CHECK_EQ(how[i], i < good ? CMPI_OK : refused && i == good ? CMPI_PROTECTION : CMPI_TRANSPORT);
+	fake_brief(0);
+	close_pair();
+}
+
+static void fetched_in_vain(void)
+{
+	lost_with_fetches(false);
+	lost_with_fetches(true);
+}
+
 /* What the NIC did not do in the command goes by descriptor, and so do others as long, until one of them is over within the call. */
 static void lengths_by_descriptor(void)
 {
@@ -503,6 +646,9 @@ int main(void)
 	CASE(done_inside_the_call);
 	CASE(in_the_command);
 	CASE(posted);
+	CASE(fetched);
+	CASE(fetched_before_it_leaves);
+	CASE(fetched_in_vain);
 	CASE(lengths_by_descriptor);
 	CASE(transfers_starve_nobody);
 	CASE(a_transfer_is_no_wait);

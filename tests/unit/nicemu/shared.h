@@ -81,6 +81,25 @@ static inline int good(const struct nic_desc *d)
 	return done(d) && !(status_of(d) & NIC_ST_ERROR_MASK);
 }
 
+/* When nothing of eight bytes goes by value, though it could otherwise: the peer was late lately, or is not there; its turn would come later; or it could not be taken back. */
+static inline void refused_by_value(bool (*refused)(uint32_t len), struct nic_doubt *doubt)
+{
+	doubt->alone = 1;
+	CHECK(refused(8));
+	CHECK_EQ(doubt->alone, 1);
+	doubt->alone = 0;
+	ab()->absent = true;
+	ab()->absent_seen = atomic_load(&ab()->asked->seen);
+	CHECK(refused(8));
+	ab()->absent = false;
+	p.a.nic->waiting.crowded = ab()->impatient = true;
+	CHECK(refused(8));
+	p.a.nic->waiting.crowded = ab()->impatient = false;
+	ab()->cma = false;
+	CHECK(refused(8));
+	ab()->cma = true;
+}
+
 /* a alone runs. */
 static inline void poll_a(int times)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA without descriptors: in the command (VipxRdmaNow), and posted writes (VipxRdmaPost).
+ * RDMA without descriptors: in the command (VipxRdmaNow), posted writes (VipxRdmaPost), and fetches (VipxRdmaFetch).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -20,6 +20,25 @@ static bool rdma_now_works(void)
 }
 
 /* RDMA in the command: over when the call returns, or not begun; then no error is raised. */
+/* Two VIs of one NIC, with the right to that, and a page of its memory; the VIs are not connected yet.  rdma: how. */
+static VIP_MEM_HANDLE open_as(struct one *o, VIP_ULONG flags, const char *rdma, bool writes)
+{
+	VIP_MEM_ATTRIBUTES mem = { .EnableRdmaWrite = writes, .EnableRdmaRead = !writes };
+	VIP_VI_ATTRIBUTES attr;
+	VIP_MEM_HANDLE page;
+
+	VIP(VIP_SUCCESS, VipxParameterSet("rdma", rdma, "test"));
+	one_open_as(o, flags);
+	attr = one_attributes(o);
+	attr.EnableRdmaWrite = writes;
+	attr.EnableRdmaRead = !writes;
+	VIP(VIP_SUCCESS, VipCreateVi(o->nic, &attr, NULL, NULL, &o->a));
+	VIP(VIP_SUCCESS, VipCreateVi(o->nic, &attr, NULL, NULL, &o->b));
+	mem.Ptag = o->ptag;
+	VIP(VIP_SUCCESS, VipRegisterMem(o->nic, o->data, 4096, &mem, &page));
+	return page;
+}
+
 static void rdma_commands(VIP_ULONG flags)
 {
 	enum { LEN = 40000 };
@@ -77,23 +96,14 @@ static void rdma_commands(VIP_ULONG flags)
 /* Posted writes: by value, and in place when they are said to be. */
 static void posted_writes(VIP_ULONG flags)
 {
-	VIP_MEM_ATTRIBUTES mem = { .EnableRdmaWrite = VIP_TRUE };
 	VIP_RETURN good = rdma_now_works() ? VIP_SUCCESS : VIP_NOT_DONE;
 	const VIP_UINT64 *protection;
 	uint8_t data[100];
 	VIPX_POSTED w = { .Data = data, .Length = sizeof(data) };
-	VIP_VI_ATTRIBUTES attr;
 	struct one o;
 
-	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "stream", "test"));
-	one_open_as(&o, flags);
-	attr = one_attributes(&o);
-	attr.EnableRdmaWrite = VIP_TRUE;
-	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &attr, NULL, NULL, &o.a));
-	VIP(VIP_SUCCESS, VipCreateVi(o.nic, &attr, NULL, NULL, &o.b));
-	mem.Ptag = o.ptag;
+	w.RemoteHandle = open_as(&o, flags, "stream", true);
 	w.Remote = (uintptr_t)o.data;
-	VIP(VIP_SUCCESS, VipRegisterMem(o.nic, o.data, 4096, &mem, &w.RemoteHandle));
 	VIP(VIP_NOT_DONE, VipxRdmaPost(o.a, &w)); /* no connection */
 	one_connect(&o);
 	VIP(VIP_INVALID_PARAMETER, VipxRdmaPost(NULL, &w));
@@ -128,6 +138,62 @@ static void posted_writes(VIP_ULONG flags)
 	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "auto", "test"));
 }
 
+/* Fetches: what they bring is there when they are counted. */
+static void fetches(VIP_ULONG flags)
+{
+	VIP_RETURN good = rdma_now_works() ? VIP_SUCCESS : VIP_NOT_DONE;
+	VIP_UINT32 all = good == VIP_SUCCESS ? 3 : 0;
+	const VIP_UINT64 *protection;
+	VIP_UINT32 status = 1;
+	uint8_t data[300] = { 0 };
+	VIPX_FETCH f = { .Length = 100 };
+	struct one o;
+
+	f.RemoteHandle = open_as(&o, flags, "stream", false);
+	f.To = data;
+	f.Remote = (uintptr_t)o.data;
+	VIP(VIP_NOT_DONE, VipxRdmaFetch(o.a, &f)); /* no connection */
+	one_connect(&o);
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaFetch(NULL, &f));
+	VIP(VIP_INVALID_PARAMETER, VipxRdmaFetch(o.a, NULL));
+	CHECK_EQ(VipxFetched(NULL, NULL), 0);
+	CHECK_EQ(VipxFetched(o.a, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		memset(o.data + 1000 * i, 'a' + i, 100);
+		f.To = data + 100 * i;
+		f.Remote = (uintptr_t)o.data + (uintptr_t)(1000 * i);
+		VIP(good, VipxRdmaFetch(o.a, &f));
+	}
+	CHECK_EQ(VipxFetched(o.a, NULL), 0);
+	for (int i = 0; i < 1000 && VipxFetched(o.a, NULL) != all; i++)
+		VipxPoll(o.nic);
+	CHECK_EQ(VipxFetched(o.a, &status), all);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(VipxFetched(o.b, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(!all || (data[100 * i] == 'a' + i && data[100 * i + 99] == 'a' + i));
+	/* Wrong, which a descriptor would be told. */
+	protection = VipxCounter(o.nic, "protection_errors", "");
+	f.Length = VIPX_FETCH_MAX + 1;
+	VIP(VIP_NOT_DONE, VipxRdmaFetch(o.a, &f));
+	f.Length = 100;
+	f.Remote = (uintptr_t)o.data + 4000;
+	VIP(VIP_NOT_DONE, VipxRdmaFetch(o.a, &f));
+	f.Remote = (uintptr_t)o.data;
+	f.RemoteHandle = o.handle; /* registered without the right */
+	VIP(VIP_NOT_DONE, VipxRdmaFetch(o.a, &f));
+	CHECK_EQ(*protection, 0);
+	CHECK_EQ(one_state(o.a), VIP_STATE_CONNECTED);
+	one_close(&o);
+	VIP(VIP_SUCCESS, VipxParameterSet("rdma", "auto", "test"));
+}
+
+static void rdma_by_value(void)
+{
+	fetches(0);
+	fetches(VIPX_OPEN_UNLOCKED);
+}
+
 static void rdma_without_a_completion(void)
 {
 	posted_writes(0);
@@ -144,5 +210,6 @@ int main(void)
 {
 	CASE(rdma_in_the_command);
 	CASE(rdma_without_a_completion);
+	CASE(rdma_by_value);
 	return check_done();
 }
