@@ -144,6 +144,17 @@ static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, l
 	tally_of((struct nic_wait){ 0 }, nic, longest, work, ms, count);
 }
 
+/* The same of a program that works, and so does not sleep: what a hypervisor takes of its core meanwhile looks like a wait, so it has a few tries. */
+static bool tally_awake(struct nic_wait wait, struct nic *nic, uint64_t work, double ms, long count[3])
+{
+	for (int tries = 0; tries < 4; tries++) {
+		tally_of(wait, nic, 10 * MS, work, ms, count);
+		if (count[NIC_REST_SLEEP] < 3)
+			return true;
+	}
+	return false;
+}
+
 static struct nic *crowd[2];
 
 static bool crowd_open(const char *mode)
@@ -164,6 +175,7 @@ static void crowd_close(void)
 
 static void crowded_by_steps(void)
 {
+	const struct nic_wait none = { 0 };
 	long count[3];
 
 	if (!on_one_core())
@@ -176,11 +188,9 @@ static void crowded_by_steps(void)
 	tally(crowd[0], 0, 0, 50, count);   /* may not sleep */
 	CHECK(count[NIC_REST_YIELD] >= 2);
 	CHECK_EQ(count[NIC_REST_SLEEP], 0);
-	tally(crowd[0], 10 * MS, 30 * US, 20, count); /* does other things in between */
+	CHECK(tally_awake(none, crowd[0], 30 * US, 20, count)); /* does other things in between */
 	CHECK(count[NIC_REST_SPIN] > count[NIC_REST_YIELD]);
-	CHECK(count[NIC_REST_SLEEP] < 3);
-	tally(crowd[0], 10 * MS, 1500, 50, count); /* little, but more than the loop itself */
-	CHECK(count[NIC_REST_SLEEP] < 3);
+	CHECK(tally_awake(none, crowd[0], 1500, 50, count)); /* little, but more than the loop itself */
 	crowd_close();
 	on_all_cores();
 }
@@ -237,10 +247,8 @@ static void who_lends_the_core(void)
 	child = kin_fork(lender);
 	tally_of(lends, crowd[0], 10 * MS, 0, 300, count);
 	CHECK(count[NIC_REST_SLEEP] >= 5);
-	tally_of(lends, crowd[0], 10 * MS, 1500, 50, count);
-	CHECK(count[NIC_REST_SLEEP] < 3);
-	tally_of(lends, crowd[0], 10 * MS, 20 * US, 50, count);
-	CHECK(count[NIC_REST_SLEEP] < 3);
+	CHECK(tally_awake(lends, crowd[0], 1500, 50, count));
+	CHECK(tally_awake(lends, crowd[0], 20 * US, 50, count));
 	CHECK(count[NIC_REST_YIELD] >= 10 * count[NIC_REST_SPIN]);
 	atomic_store(&kin_step[0], 1);
 	kin_wait(child);
