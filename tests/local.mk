@@ -59,6 +59,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/copy \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/fork \
+	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/lost \

@@ -455,7 +455,7 @@ int nic_rdma_fetch(struct nic *nic, uint32_t vi, const struct nic_fetch *f)
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic_rdma_link(nic, vi);
 
-	if (!takes_value(nic, ctx, f->length, NIC_FETCH_MAX) || nic_unlikely(ctx->writes || !f->to) || /* it would see what was there before them */
+	if (!takes_value(nic, ctx, f->length, NIC_FETCH_MAX) || nic_unlikely(!f->to || ctx->writes) || /* writes: it would see what was there before them */
 	    !by_value(nic, link, false, f->length, link->stream_max, link->stream_busy > link->get_max ? link->stream_busy : link->get_max) ||
 	    !reachable(link, ctx, f->remote, f->length, f->remote_handle, NIC_MEM_RDMA_READ))
 		return NIC_NOT_DONE;

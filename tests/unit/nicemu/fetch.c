@@ -361,11 +361,7 @@ static void taken_back(void)
 			memset(p.a.mem, 0x33, 60000);
 			pair_poll(&p);
 			nothing_left();
-			for (uint32_t i = 0; i < 60000; i++)
-				if (p.a.mem[i] != 0x33) {
-					CHECK_EQ(p.a.mem[i], 0x33);
-					break;
-				}
+			CHECK(is_filled(p.a.mem, 60000, 0x33));
 			ab()->get.alone = 0;
 			CHECK_EQ(fetch(0, 0, 8), NIC_OK);
 			pair_poll(&p);
@@ -504,11 +500,7 @@ static void flushed(void)
 		CHECK_EQ(fetched(), 1);
 		pair_poll(&p);
 		nothing_left();
-		for (uint32_t i = 0; i < 20000; i++)
-			if (p.a.mem[i] != 0x33) {
-				CHECK_EQ(p.a.mem[i], 0x33);
-				break;
-			}
+		CHECK(is_filled(p.a.mem, 20000, 0x33));
 		CHECK(!nic_cq_any(&p.a.send_cq));
 		CHECK_EQ(nic_disconnect(p.b.nic, p.b.vi), NIC_OK);
 		CHECK_EQ(pair_connect(&p), NIC_OK);
@@ -570,11 +562,7 @@ static void untrue(void)
 			break;
 		}
 		poll_a(LONG_AGO);
-		for (uint32_t i = 0; i < 4096; i++)
-			if ((i < 100 || i >= 100 + len) && p.a.mem[i] != 0x33) {
-				CHECK_EQ(p.a.mem[i], 0x33);
-				break;
-			}
+		CHECK(is_filled(p.a.mem, 100, 0x33) && is_filled(p.a.mem + 100 + len, 4096 - 100 - len, 0x33));
 		CHECK_EQ(fetched(), lie < 3 || lie == 6);
 		CHECK(lie != 6 || is_same(100, 0, len));
 		CHECK_EQ(nic_vi_state(nic_vi(p.a.nic, p.a.vi)) == NIC_VI_ERROR, lie == 3 || lie == 4);

@@ -208,6 +208,14 @@ static inline void pattern(uint8_t *p, size_t n, uint32_t seed)
 		p[i] = (uint8_t)(seed * 31 + i * 7 + (i >> 8));
 }
 
+static inline int is_filled(const uint8_t *p, size_t n, uint8_t byte)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != byte)
+			return 0;
+	return 1;
+}
+
 static inline int is_pattern(const uint8_t *p, size_t n, uint32_t seed)
 {
 	for (size_t i = 0; i < n; i++)

@@ -25,14 +25,6 @@ static int put(uint8_t byte, uint32_t remote, uint32_t len)
 	return err;
 }
 
-static bool is_filled(uint32_t at, uint8_t byte, uint32_t len)
-{
-	for (uint32_t i = 0; i < len; i++)
-		if (p.b.mem[at + i] != byte)
-			return false;
-	return true;
-}
-
 static void nothing_left(void)
 {
 	CHECK_EQ(nic_rdma_posted(p.a.nic), NIC_OK);
@@ -76,7 +68,7 @@ static void writes_of_every_size(void)
 		nic_poll(p.a.nic);
 		nothing_left();
 		for (unsigned i = 0; i < N; i++) {
-			CHECK(is_filled(10000 * i + 3, (uint8_t)(i + 1), len[i]));
+			CHECK(is_filled(p.b.mem + 10000 * i + 3, len[i], (uint8_t)(i + 1)));
 			CHECK(p.b.mem[10000 * i + 2] == 0 && p.b.mem[10000 * i + 3 + len[i]] == 0);
 		}
 		pair_poll(&p);
@@ -266,7 +258,7 @@ static void behind_a_descriptor(void)
 			poll_a(LONG_AGO);
 		pair_poll(&p);
 		CHECK(good(d));
-		CHECK(is_filled(0, 2, 8));
+		CHECK(is_filled(p.b.mem, 8, 2));
 		nothing_left();
 		pair_close(&p);
 	}
@@ -286,7 +278,7 @@ static void behind_a_long_one(void)
 	CHECK(good(d));
 	CHECK_EQ(put(3, BIG - 8, 8), NIC_OK);
 	pair_poll(&p);
-	CHECK(is_filled(0, 2, BIG - 8) && is_filled(BIG - 8, 3, 8));
+	CHECK(is_filled(p.b.mem, BIG - 8, 2) && is_filled(p.b.mem + BIG - 8, 8, 3));
 	pair_close(&p);
 }
 
@@ -332,7 +324,7 @@ static void as_many_as_there_are(void)
 	pair_poll(&p);
 	nothing_left();
 	for (uint32_t i = 0; i < n; i++)
-		CHECK(is_filled(8 * i, (uint8_t)i, 8));
+		CHECK(is_filled(p.b.mem + 8 * i, 8, (uint8_t)i));
 	CHECK_EQ(put(1, 0, 8), NIC_OK);
 	CHECK_EQ(counter(p.a.nic, "shared"), 2);
 	pair_poll(&p);
@@ -353,7 +345,7 @@ static void no_room(void)
 	atomic_store(ab()->tx_head, head);
 	CHECK_EQ(put(1, 0, 8), NIC_OK);
 	pair_poll(&p);
-	CHECK(is_filled(0, 1, 8));
+	CHECK(is_filled(p.b.mem, 8, 1));
 	nothing_left();
 	pair_close(&p);
 }
@@ -403,7 +395,7 @@ static void taken_back(void)
 			CHECK_EQ(helped + counter(p.a.nic, "bytes_write"), (n + 2) / 3 * 1000 + (n - (n + 2) / 3) * 20);
 			memset(p.b.mem, 0x55, 16384);
 			pair_poll(&p);
-			CHECK(is_filled(0, 0x55, 16384));
+			CHECK(is_filled(p.b.mem, 16384, 0x55));
 			CHECK_EQ(counter(p.a.nic, "shared_taken_back"), helped == 0 || counter(p.a.nic, "bytes_write") != 0);
 			if (counter(p.a.nic, "shared_taken_back")) {
 				CHECK(ab()->put.alone);
@@ -469,7 +461,7 @@ static void begun_write(void)
 	poll_a(LONG_AGO);
 	CHECK_EQ(nic_rdma_posted(p.a.nic), NIC_NOT_DONE);
 	CHECK_EQ(put(1, 0, 8), NIC_NOT_DONE); /* behind what a will do itself */
-	CHECK(is_filled(0, 0x33, 16384));
+	CHECK(is_filled(p.b.mem, 16384, 0x33));
 	nic_claim_placed(claim, ab()->ask_head, 0);
 	poll_a(1);
 	nothing_left();
@@ -493,13 +485,13 @@ static void memory_gone(void)
 			pair_poll(&p);
 		else
 			poll_a(LONG_AGO);
-		CHECK(is_filled(0, 0, 108));
+		CHECK(is_filled(p.b.mem, 108, 0));
 		CHECK_EQ(p.a.events[NIC_EV_RDMAW_PROT], 1);
 		CHECK_EQ(nic_vi_state(nic_vi(p.a.nic, p.a.vi)), NIC_VI_ERROR);
 		CHECK(refused(8));
 		nothing_left();
 		pair_poll(&p);
-		CHECK(is_filled(0, 0, 108));
+		CHECK(is_filled(p.b.mem, 108, 0));
 		pair_close(&p);
 	}
 }
@@ -511,7 +503,7 @@ static void passed_over(void)
 	CHECK_EQ(put(1, 0, 100), NIC_OK);
 	nic_claim_tell(claim_now(), ab()->ask_head, NIC_CLAIM_CLOSED);
 	poll_a(LONG_AGO);
-	CHECK(is_filled(0, 0, 100));
+	CHECK(is_filled(p.b.mem, 100, 0));
 	CHECK_EQ(p.a.events[NIC_EV_CONN_LOST], 1);
 	CHECK_EQ(nic_vi_state(nic_vi(p.a.nic, p.a.vi)), NIC_VI_ERROR);
 	nothing_left();
@@ -534,7 +526,7 @@ static void flushed(void)
 		CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
 		nothing_left();
 		pair_poll(&p);
-		CHECK(is_filled(0, 0, 1000));
+		CHECK(is_filled(p.b.mem, 1000, 0));
 		CHECK(!nic_cq_any(&p.a.send_cq));
 		pair_close(&p);
 	}

@@ -120,12 +120,15 @@ static void a_core_of_its_own(void)
 	nic_close(nic);
 }
 
+static bool taken; /* from the last tally, by somebody else: the core, for a while */
+
 /* How often this wait, for `ms` and 100 questions at least, is told to do what, with a program that works for `work` between two looks. */
 static void tally_of(struct nic_wait wait, struct nic *nic, uint64_t longest, uint64_t work, double ms, long count[3])
 {
 	double until = kin_now() + ms / 1e3;
 
 	memset(count, 0, 3 * sizeof(*count));
+	taken = false;
 	while (kin_now() < until || count[NIC_REST_SPIN] + count[NIC_REST_YIELD] + count[NIC_REST_SLEEP] < 100) {
 		double busy = kin_now() + (double)work / 1e9;
 
@@ -135,6 +138,7 @@ static void tally_of(struct nic_wait wait, struct nic *nic, uint64_t longest, ui
 		nic_poll(nic);
 		nic_wait_plan(nic, &wait, longest);
 		count[wait.rest]++;
+		taken |= kin_now() > busy + 200e-6;
 		nic_wait_rest(&wait);
 	}
 }
@@ -144,15 +148,15 @@ static void tally(struct nic *nic, uint64_t longest, uint64_t work, double ms, l
 	tally_of((struct nic_wait){ 0 }, nic, longest, work, ms, count);
 }
 
-/* The same of a program that works, and so does not sleep: what a hypervisor takes of its core meanwhile looks like a wait, so it has a few tries. */
+/* The same of a program that works, and so does not sleep.  It counts only while it has the core: what a hypervisor takes looks like a wait. */
 static bool tally_awake(struct nic_wait wait, struct nic *nic, uint64_t work, double ms, long count[3])
 {
 	for (int tries = 0; tries < 4; tries++) {
 		tally_of(wait, nic, 10 * MS, work, ms, count);
-		if (count[NIC_REST_SLEEP] < 3)
-			return true;
+		if (count[NIC_REST_SLEEP] < 3 || !taken)
+			break;
 	}
-	return false;
+	return count[NIC_REST_SLEEP] < 3;
 }
 
 static struct nic *crowd[2];
