@@ -27,11 +27,12 @@ enum {
 	NIC_BUFFER_BATCH = 16,   /* buffers moved between a slot and the card's pool at once */
 };
 
-/* The last long message that was said to be better sent (nic_rather_sent), until the next buffer is taken behind another look. */
+/* The long messages since the last look that were said to be better sent (nic_rather_sent), until a buffer is taken behind another look. */
 struct nic_promise {
-	uint32_t to;    /* slot of the peer + 1; 0: none */
+	uint32_t to;    /* slot of the peer of the first + 1; 0: none */
 	uint32_t looks; /* so far */
-	uint64_t at;    /* nic_clock */
+	uint64_t at;    /* nic_clock, of the first */
+	uint64_t bytes;
 };
 
 struct nic {

@@ -21,7 +21,7 @@
 #include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
 
-enum { SENT_ALWAYS = 256 << 10 }; /* bytes of a message that is sent, where it is to be, whatever its sender did lately */
+enum { SENT_ALWAYS = 64 << 10 }; /* bytes of a message that is sent, where it is to be, whatever its sender did lately */
 
 unsigned nic_rdma_pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
 {
@@ -328,33 +328,46 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 /*
  * A long message needs its sender until all of it has gone, and one that computes meanwhile lets the peer wait, which could have read it alone.
  * So it is seen how often the sender has looked until the next part of it, or of whatever is long, leaves: less than every fifty microseconds of
- * more than a hundred is away.  One that copies parts into memory without pages looks every fifteen.
+ * more than a hundred is away.  One that copies parts into memory without pages looks every fifteen.  Nor is it away while it only sends one
+ * long message after another, the first part of each: what it has in hand then would take longer to be read.  Who writes them anew in between is.
  */
+static bool is_away(const struct nic *nic, uint64_t took)
+{
+	enum { AWAY = 100000, LOOK = 50000, RATE = 16 }; /* ns; bytes in one */
+
+	return took >= AWAY && took >= nic->promise.bytes / RATE && nic->looks - nic->promise.looks <= took / LOOK;
+}
+
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 {
 	struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
+	uint64_t now;
 
 	if (!link || len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
 		return false;
-	if (len <= SENT_ALWAYS)
+	if (len <= SENT_ALWAYS || !link->cma)
 		return true;
+	now = nic_clock();
+	if (nic->promise.to && is_away(nic, nic_clock_since(nic->promise.at, now)))
+		nic_promise_kept(nic);
 	if (nic_in_doubt(&link->send))
 		return false;
-	nic->promise = (struct nic_promise){ .to = link->peer + 1, .looks = nic->looks, .at = nic_clock() };
+	if (!nic->promise.to || nic->looks != nic->promise.looks) /* else the first one has waited, too */
+		nic->promise = (struct nic_promise){ .to = link->peer + 1, .looks = nic->looks, .at = now };
+	nic->promise.bytes += len;
 	return true;
 }
 
 nic_noinline void nic_promise_kept(struct nic *nic)
 {
-	enum { AWAY = 100000, LOOK = 50000 }; /* ns */
 	struct nic_link *link = nic->link[(nic->promise.to - 1) & (NIC_MAX_SLOTS - 1)];
-	uint64_t took = nic_clock_since(nic->promise.at, nic_clock());
+	bool away = is_away(nic, nic_clock_since(nic->promise.at, nic_clock()));
 
 	nic->promise.to = 0;
 	if (!link)
 		return;
-	if (took < AWAY || nic->looks - nic->promise.looks > took / LOOK) {
+	if (!away) {
 		nic_doubt_in_time(&link->send);
 		return;
 	}

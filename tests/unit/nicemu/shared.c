@@ -596,6 +596,49 @@ static void senders_that_are_away(void)
 	pair_close(&p);
 }
 
+/* So has one that writes its messages anew in between, from when it is late on; nor does it need to look for that. */
+static void senders_that_write(void)
+{
+	enum { LONG = 4 << 20 };
+	struct nic_promise *promise;
+	uint64_t at, first;
+	bool cma;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	promise = &p.a.nic->promise;
+	ab()->send_max = LONG;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	first = promise->at += 1000000000; /* to come, as if no time went by here */
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(promise->at, first); /* which waits as well */
+	CHECK_EQ(promise->bytes, 2 * LONG);
+	promise->at -= 1001000000;
+	promise->bytes = (uint64_t)1 << 40; /* which would take a minute to read */
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(counter(p.a.nic, "sent_away"), 0);
+	promise->bytes = 16 * 900000;
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
+	CHECK(!promise->to);
+	/* Who has looked begins anew, whatever went before. */
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	first = promise->at += 1000000000;
+	p.a.nic->looks++;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(promise->at < first);
+	CHECK_EQ(promise->bytes, LONG);
+	/* What nobody can read alone is sent. */
+	cma = ab()->cma;
+	ab()->cma = false;
+	promise->at -= 5000000;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
+	ab()->cma = cma;
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(streams_of_every_size);
@@ -622,5 +665,6 @@ int main(void)
 	CASE(queue_fence);
 	CASE(messages_rather_sent);
 	CASE(senders_that_are_away);
+	CASE(senders_that_write);
 	return check_done();
 }
