@@ -124,10 +124,10 @@ static uint8_t mode_of(const char *word)
 	return mode;
 }
 
-/* By what a look at the clock takes, at best. */
-static uint16_t guess_empty(void)
+/* By what a look at the clock takes, at best: a processor that is short of something, its other half busy, takes half as long again for milliseconds. */
+static uint16_t guess_empty(uint16_t guess)
 {
-	uint64_t least = UINT64_MAX, last = nic_clock_kernel();
+	uint64_t least = guess / EMPTY_CLOCKS, last = nic_clock_kernel();
 
 	for (int i = 0; i < 64; i++) {
 		uint64_t at = nic_clock_kernel();
@@ -135,7 +135,7 @@ static uint16_t guess_empty(void)
 		least = at - last < least ? at - last : least;
 		last = at;
 	}
-	return least < TIGHT / EMPTY_CLOCKS ? (uint16_t)(EMPTY_CLOCKS * least) : TIGHT;
+	return (uint16_t)(EMPTY_CLOCKS * least);
 }
 
 void nic_wait_open(struct nic *nic)
@@ -149,7 +149,7 @@ void nic_wait_open(struct nic *nic)
 		w->mode = MODE_SLEEP; /* the NIC needs a core, too */
 	w->quota = quota <= 0 ? 0 : quota < 1 ? 1 : quota > NIC_MAX_SLOTS ? 0 : (uint32_t)quota;
 	w->fenced = nic_wait_fences();
-	w->empty = guess_empty();
+	w->empty = guess_empty(TIGHT);
 }
 
 void nic_wait_publish(struct nic *nic)
@@ -291,6 +291,7 @@ static void take_count(struct nic *nic, uint64_t at)
 
 	w->population = nic_load_relaxed(&nic->map->hdr.population); /* before the count: what comes after it is counted next time */
 	w->count_next = at + COUNT_EVERY;
+	w->empty = guess_empty(w->empty);
 	publish_cpus(nic, own);
 	w->outnumbered = outnumbered(nic, own, false) && outnumbered(nic, own, true);
 	nic_count(nic, crowded, w->outnumbered && !before);
@@ -526,7 +527,7 @@ static bool only_waits(uint16_t mean, uint16_t *least, uint16_t guess)
 {
 	uint16_t bound = (uint16_t)(guess * 2 / 3);
 
-	if (!*least)
+	if (!*least || *least > guess)
 		*least = guess;
 	if (mean < *least)
 		*least = mean > bound ? mean : bound;
