@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lines.h"
+
 enum { BENCH_LARGE = 8192, BENCH_VALIDATIONS = 16 };
 
 struct bench_options {
@@ -32,6 +34,7 @@ struct bench_options {
 	bool allocate;                      /* one-sided: MPI_Win_allocate */
 	bool alloc_mem;                     /* buffers from MPI_Alloc_mem */
 	bool share;                         /* overlap: ranks share a core */
+	bool apart;                         /* how far apart the processors are, before and behind each size */
 };
 
 struct bench;
@@ -63,6 +66,7 @@ struct bench {
 	MPI_Request *req;                   /* two for each message of a window */
 	MPI_Win win;                        /* of the one-sided benchmarks */
 	char *exposed;                      /* my part of it */
+	struct lines lines;                 /* with -p, between the two ranks */
 };
 
 /* ---- options ---- */
@@ -81,6 +85,7 @@ static inline void bench_usage(const char *program)
 		"  -a            buffers from MPI_Alloc_mem\n"
 		"  -w KIND       one-sided: create or allocate the window\n"
 		"  -s            overlap of ranks that share a core: compute by the clock, in turns\n"
+		"  -p            behind each size a comment: how many nanoseconds a cache line took between the two ranks' processors, before and after\n"
 		"  -d DIGITS     after the decimal point\n", program, BENCH_LARGE);
 }
 
@@ -108,7 +113,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 	int c;
 
 	opterr = speak;
-	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acrsMh")) != -1)
+	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acprsMh")) != -1)
 		switch (c) {
 		case 'm': bench_sizes(optarg, o); break;
 		case 'i': bench_pair(optarg, &o->iterations, &o->large_iterations); break;
@@ -119,6 +124,7 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 		case 'd': o->digits = atoi(optarg); break;
 		case 'a': o->alloc_mem = true; break;
 		case 'c': o->validate = true; break;
+		case 'p': o->apart = true; break;
 		case 'r': o->real = true; break;
 		case 's': o->share = true; break;
 		case 'M': o->median = true; break;
@@ -336,16 +342,45 @@ static inline void bench_row(const struct bench *b, double one, double two, bool
 	fflush(stdout);
 }
 
+/* A hypervisor may move the processors while a program runs. */
+static inline void bench_apart_open(struct bench *b)
+{
+	MPI_Comm host;
+	int size;
+
+	if (!b->o.apart)
+		return;
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+	MPI_Comm_size(host, &size);
+	MPI_Comm_free(&host);
+	b->o.apart = size == 2 && b->size == 2;
+	if (b->o.apart)
+		lines_open(&b->lines, b->rank);
+}
+
+static inline double bench_apart(struct bench *b)
+{
+	return b->o.apart ? lines_apart(&b->lines, b->rank) : 0;
+}
+
+static inline void bench_apart_row(const struct bench *b, double before, double behind)
+{
+	if (b->o.apart && b->rank == 0)
+		printf("# apart %.1f %.1f ns\n", before, behind);
+}
+
 static inline bool bench_size(struct bench *b)
 {
-	double seconds, one = 0, two = 0;
+	double seconds, one = 0, two = 0, before = bench_apart(b), behind;
 	bool valid = true;
 
 	seconds = bench_time(b);
+	behind = bench_apart(b);
 	b->figures(b, seconds, &one, &two);
 	if (b->o.validate && b->check)
 		valid = bench_valid(b);
 	bench_row(b, one, two, valid);
+	bench_apart_row(b, before, behind);
 	return valid;
 }
 
@@ -383,6 +418,7 @@ static inline int bench_run(struct bench *b, int argc, char **argv)
 	b->req = calloc(2 * (size_t)b->o.window, sizeof *b->req);
 	if (b->begin)
 		b->begin(b);
+	bench_apart_open(b);
 	bench_header(b);
 	status = !bench_all_sizes(b);
 	if (b->end)

@@ -10,6 +10,7 @@
 
 #include <mpi.h>
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -125,6 +126,29 @@ static inline bool lines_take(struct lines *l, void *data, size_t bytes)
 		atomic_store_explicit(&l->in->read, l->taken, memory_order_release); /* R2 */
 	}
 	return true;
+}
+
+/* Nanoseconds of half a ping-pong of a line, the best of some: how far apart the processors of both ranks are. */
+static inline double lines_apart(struct lines *l, int rank)
+{
+	enum { TRIES = 20, TURNS = 50, YIELD = 100000 };
+	double best = 1e9;
+	uint8_t byte = 0;
+
+	for (int k = 0; k < TRIES; k++) {
+		double start = MPI_Wtime(), ns;
+
+		for (int i = 0; i < 2 * TURNS; i++)
+			if ((i + rank) % 2 == 0)
+				lines_send(l, &byte, 1); /* of a ring in which there is one */
+			else
+				for (unsigned polls = 0; !lines_take(l, &byte, 1); polls++)
+					if (polls > YIELD)
+						sched_yield();
+		ns = (MPI_Wtime() - start) * 1e9 / (2 * TURNS);
+		best = ns < best ? ns : best;
+	}
+	return best;
 }
 
 #endif

@@ -2,7 +2,7 @@
 """How benchmark programs are started, in rounds that count only when the machine was fit for them.
 
 A round is one benchmark over every peer, one right after the other.  The probe looks at the machine before it and after each peer,
-and between the two the share of other processes is taken; a round that fails any of this is discarded as a whole, so what
+programs of two ranks before and after each size, and between the two the share of other processes is taken; a round that fails any of this is discarded as a whole, so what
 is left was measured under the same conditions for all peers.
 
 Not here: what is measured (run, plan.py) and what is made of the figures (run, report.py, plot.py).
@@ -257,8 +257,8 @@ def parse_rows(output, test):
     return rows
 
 
-def program_line(path, case, effort):
-    """The command line of one benchmark."""
+def program_line(path, case, effort, asks):
+    """The command line of one benchmark.  asks: two ranks say how far apart their processors are."""
     test = TESTS[case.test]
     words = [str(path)]
     if test.plain:
@@ -270,7 +270,7 @@ def program_line(path, case, effort):
     else:
         warm = 5 if case.slots else max(small // 40, 2)  # more ranks than processors and no hint: each may take 50 ms
         words += ["-i", f"{small}:{large}", "-x", f"{warm}:{max(large // 40, 2)}"]
-        words += ["-t", str(effort.milliseconds), "-d", "3"]
+        words += ["-t", str(effort.milliseconds), "-d", "3"] + ["-p"] * asks
     if test.largest:
         smallest = max(case.low, 4) if case.test == "allreduce" else case.low
         words += ["-m", f"{smallest}:{min(case.high or test.largest, test.largest)}"]
@@ -339,7 +339,8 @@ class Probe:
         self.most_load = most_load
         self.apart = apart_ns
         self.last = None
-        self.ways = []  # of the ping-pongs of a round
+        self.ways = []   # of the ping-pongs of a round
+        self.heard = []  # of those of its programs, which are others
 
     def ask(self):
         """None when all is well or nothing can be said; else what is wrong."""
@@ -361,11 +362,22 @@ class Probe:
             return f"busy: a processor got {100 * values['share']:.0f} % of a core"
         return None
 
+    def begin(self):
+        """A round, with the last answer."""
+        self.ways = self.ways[-1:]
+        self.heard = []
+
+    def hear(self, output):
+        """What a program that was told to ask has found, before and after each size."""
+        for pair in re.findall(r"^# apart ([\d.]+) ([\d.]+) ns$", output, re.M):
+            self.heard += map(float, pair)
+
     def moved(self):
         """None when the processors were as far apart all the time: else peers of the round had different machines."""
-        if not self.ways or max(self.ways) <= self.MOVED * min(self.ways):
-            return None
-        return f"moved: the processors were {min(self.ways):.0f} and {max(self.ways):.0f} ns apart"
+        for ways in self.ways, self.heard:
+            if ways and max(ways) > self.MOVED * min(ways):
+                return f"moved: the processors were {min(ways):.0f} and {max(ways):.0f} ns apart"
+        return None
 
     def elsewhere(self):
         """None when the processors are as far apart now as is asked for, or nothing can be said."""
@@ -427,14 +439,16 @@ def play(case, path, peers, launcher, effort, probe, attempts, say, step):
     done = Round({}, {}, wrong, {}, probe=probe.last)
     if wrong and attempts:
         return done
-    probe.ways = probe.ways[-1:]
+    probe.begin()
+    asks = launcher.can_bind and probe.path.is_file()
     load = OtherLoad()
     for peer in peers:
         step(peer)
         start = time.monotonic()
         try:
-            output = (peer.launcher or launcher).run(case, peer, program_line(path, case, effort))
+            output = (peer.launcher or launcher).run(case, peer, program_line(path, case, effort, asks))
             done.rows[peer.name] = parse_rows(output, TESTS[case.test])
+            probe.hear(output)
         except BenchError as error:
             done.failures[peer.name] = str(error)
         done.seconds[peer.name] = round(time.monotonic() - start, 3)
