@@ -358,9 +358,13 @@ static inline void bench_apart_open(struct bench *b)
 		lines_open(&b->lines, b->rank);
 }
 
+/* Behind a barrier: a rank that is done waits in MPI for one that is not, whose puts and gets may need it, and not in front of a line. */
 static inline double bench_apart(struct bench *b)
 {
-	return b->o.apart ? lines_apart(&b->lines, b->rank) : 0;
+	if (!b->o.apart)
+		return 0;
+	MPI_Barrier(MPI_COMM_WORLD);
+	return lines_apart(&b->lines, b->rank);
 }
 
 static inline void bench_apart_row(const struct bench *b, double before, double behind)

@@ -2,8 +2,8 @@
 """How benchmark programs are started, in rounds that count only when the machine was fit for them.
 
 A round is one benchmark over every peer, one right after the other.  The probe looks at the machine before it and after each peer,
-programs of two ranks before and after each size, and between the two the share of other processes is taken; a round that fails any of this is discarded as a whole, so what
-is left was measured under the same conditions for all peers.
+programs of two ranks before and after each size, and between the two the share of other processes is taken; a round that fails any
+of this is discarded as a whole, so what is left was measured under the same conditions for all peers.
 
 Not here: what is measured (run, plan.py) and what is made of the figures (run, report.py, plot.py).
 """
