@@ -29,6 +29,8 @@ btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/component.c \
 	btl_qnix/frag.c \
 	btl_qnix/loop.c \
+	btl_qnix/matched.c \
+	btl_qnix/matched.h \
 	btl_qnix/module.c \
 	btl_qnix/mpool.c \
 	btl_qnix/nic.c \

@@ -59,7 +59,7 @@ const char *qnix_rank_text(uint32_t rank, char to[QNIX_NAME_MAX])
 bool qnix_job_is_ours(void)
 {
 #ifdef QNIX_HAVE_MTL
-	if (mtl_qnix.cmpi)
+	if (mtl_qnix.matched.cmpi)
 		return true;
 #endif
 	return btl_qnix.cmpi && btl_qnix_is_alone();

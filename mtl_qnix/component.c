@@ -6,12 +6,10 @@
  */
 #include "mtl_qnix/mtl_qnix.h"
 
-#include <limits.h>
-
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
 
-enum { PRIORITY = 10, ANY_CONTEXT = 1 << 30 };
+enum { PRIORITY = 10 };
 
 static int component_register(void);
 static int component_open(void);
@@ -19,6 +17,10 @@ static int component_close(void);
 static int component_query(mca_base_module_t **module, int *priority);
 static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads MTL_QNIX_INIT_MORE);
 static int finalize(struct mca_mtl_base_module_t *mtl);
+static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs);
+static int del_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs);
+static int add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm);
+static int del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm);
 
 OMPI_DECLSPEC mca_mtl_base_component_2_0_0_t mca_mtl_qnix_component = {
 	.mtl_version = {
@@ -38,12 +40,12 @@ static struct qnix_params params;
 
 struct mtl_qnix_module mtl_qnix = {
 	.super = {
-		.mtl_max_contextid = ANY_CONTEXT,
-		.mtl_max_tag = INT_MAX,
+		.mtl_max_contextid = QNIX_CONTEXT_MAX,
+		.mtl_max_tag = QNIX_TAG_MAX,
 		.mtl_request_size = sizeof(struct mtl_qnix_request) - sizeof(struct mca_mtl_request_t),
 		.mtl_flags = MCA_MTL_BASE_FLAG_REQUIRE_WORLD,
-		.mtl_add_procs = mtl_qnix_add_procs,
-		.mtl_del_procs = mtl_qnix_del_procs,
+		.mtl_add_procs = add_procs,
+		.mtl_del_procs = del_procs,
 		.mtl_finalize = finalize,
 		.mtl_send = mtl_qnix_send,
 		.mtl_isend = mtl_qnix_isend,
@@ -52,9 +54,10 @@ struct mtl_qnix_module mtl_qnix = {
 		.mtl_imrecv = mtl_qnix_imrecv,
 		.mtl_improbe = mtl_qnix_improbe,
 		.mtl_cancel = mtl_qnix_cancel,
-		.mtl_add_comm = mtl_qnix_add_comm,
-		.mtl_del_comm = mtl_qnix_del_comm,
+		.mtl_add_comm = add_comm,
+		.mtl_del_comm = del_comm,
 	},
+	.matched = { .who = QNIX_MTL, .component = &mca_mtl_qnix_component.mtl_version },
 };
 
 /* A list that does not name it would not have loaded it; none at all is no wish. */
@@ -81,16 +84,13 @@ static int component_open(void)
 {
 	qnix_tell_init();
 	OBJ_CONSTRUCT(&mtl_qnix.ends, opal_recursive_mutex_t);
-	OBJ_CONSTRUCT(&mtl_qnix.lock, opal_mutex_t);
-	OBJ_CONSTRUCT(&mtl_qnix.peers, opal_list_t);
-	atomic_store_explicit(&mtl_qnix.closing, false, memory_order_relaxed); /* one thread so far */
+	qnix_matched_init(&mtl_qnix.matched);
 	return OMPI_SUCCESS;
 }
 
 static int component_close(void)
 {
-	OBJ_DESTRUCT(&mtl_qnix.peers);
-	OBJ_DESTRUCT(&mtl_qnix.lock);
+	qnix_matched_fini(&mtl_qnix.matched);
 	OBJ_DESTRUCT(&mtl_qnix.ends);
 	return OMPI_SUCCESS;
 }
@@ -107,47 +107,45 @@ static int component_query(mca_base_module_t **module, int *priority)
 	return OMPI_SUCCESS;
 }
 
-static int publish_address(void)
-{
-	uint8_t blob[CMPI_ADDR_MAX];
-	size_t len;
-	int rc = cmpi_address(mtl_qnix.cmpi, blob, &len);
-
-	if (rc != CMPI_OK)
-		return mtl_qnix_ompi_err(rc);
-	OPAL_MODEX_SEND(rc, BTL_QNIX_MODEX_GLOBAL, &mca_mtl_qnix_component.mtl_version, blob, len);
-	return rc;
-}
-
 static struct mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads MTL_QNIX_INIT_MORE)
 {
 	(void)progress_threads;
 	MTL_QNIX_INIT_ANSWER();
 	qnix_params_hand_down(&params);
-	if (qnix_nic_open(mpi_threads || opal_using_threads(), NULL, mtl_qnix_peer_lost, &mtl_qnix, &mtl_qnix.cmpi) != CMPI_OK) {
-		mtl_qnix_tell(0, "mtl-no-nic", "the NIC could not be opened: %s", cmpi_last_error());
+	if (!qnix_matched_open(&mtl_qnix.matched, mpi_threads || opal_using_threads()))
 		return NULL;
-	}
-	if (publish_address() != OMPI_SUCCESS) {
-		mtl_qnix_tell(0, "mtl-no-nic", "the address of the NIC could not be published to the other processes");
-		cmpi_unshare(mtl_qnix.cmpi, &mtl_qnix);
-		return NULL;
-	}
-	qnix_pvar_register(QNIX_MTL, &mca_mtl_qnix_component.mtl_version, &mtl_qnix.cmpi);
 	opal_progress_register(mtl_qnix_progress);
-	qnix_mpool_enter(QNIX_MTL, mtl_qnix.cmpi);
 	return &mtl_qnix.super;
 }
 
 static int finalize(struct mca_mtl_base_module_t *mtl)
 {
 	(void)mtl;
-	atomic_store_explicit(&mtl_qnix.closing, true, memory_order_relaxed);
 	opal_progress_unregister(mtl_qnix_progress);
-	qnix_poll_leave(QNIX_MTL);
-	qnix_mpool_leave(QNIX_MTL);
-	cmpi_unshare(mtl_qnix.cmpi, &mtl_qnix);
-	mtl_qnix.cmpi = NULL;
-	mtl_qnix_peers_free();
+	qnix_matched_close(&mtl_qnix.matched);
 	return OMPI_SUCCESS;
+}
+
+static int add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs)
+{
+	(void)mtl;
+	return qnix_matched_add_procs(&mtl_qnix.matched, n, procs);
+}
+
+static int del_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs)
+{
+	(void)mtl;
+	return qnix_matched_del_procs(&mtl_qnix.matched, n, procs);
+}
+
+static int add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)
+{
+	(void)mtl;
+	return qnix_matched_add_comm(comm);
+}
+
+static int del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)
+{
+	(void)mtl;
+	return qnix_matched_del_comm(comm);
 }

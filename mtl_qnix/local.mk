@@ -5,7 +5,6 @@
 MTL_FILES = \
 	mtl_qnix/component.c \
 	mtl_qnix/mtl_qnix.h \
-	mtl_qnix/peer.c \
 	mtl_qnix/recv.c \
 	mtl_qnix/send.c
 

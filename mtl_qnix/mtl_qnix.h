@@ -6,36 +6,22 @@
  * the end of Open MPI's.  No queue and no protocol here.  It shares the NIC of the process with the BTL, which Open MPI uses
  * beside it for one-sided communication (btl_qnix/common.h).
  *
- *      component.c  life cycle, settings     peer.c  processes, communicators
+ *      component.c  life cycle, settings, processes, communicators
  *      send.c       messages out (hot)       recv.c  messages in, probes, progress (hot)
  */
 #ifndef MTL_QNIX_H
 #define MTL_QNIX_H
 
-#include "btl_qnix/common.h"
+#include "btl_qnix/matched.h"
 
-#include <stdatomic.h>
-
-#include "ompi_config.h"
-#include "ompi/communicator/communicator.h"
 #include "ompi/mca/mtl/base/base.h"
 #include "ompi/mca/mtl/base/mtl_base_datatype.h"
 #include "ompi/mca/mtl/mtl.h"
-#include "ompi/proc/proc.h"
-#include "opal/class/opal_list.h"
 
-/* What differs between Open MPI 4 and 5, besides btl_qnix/compat.h. */
+/* What differs between Open MPI 4 and 5, besides btl_qnix/matched.h. */
 #if BTL_VERSION >= 330
-#include "ompi/runtime/ompi_rte.h"
-
 #define MTL_QNIX_INIT_MORE , bool *accelerators /* out: their memory can be sent from */
 #define MTL_QNIX_INIT_ANSWER() (*accelerators = false)
-
-/* The number that all its processes have for it: without MCA_MTL_BASE_FLAG_SUPPORTS_EXT_CID they agree on one. */
-static inline uint32_t mtl_qnix_context(const struct ompi_communicator_t *comm)
-{
-	return comm->c_index;
-}
 
 static inline bool mtl_qnix_lacks_bound(const struct mca_mtl_request_t *request)
 {
@@ -43,15 +29,8 @@ static inline bool mtl_qnix_lacks_bound(const struct mca_mtl_request_t *request)
 	return false;
 }
 #else
-#include "ompi/mca/rte/rte.h"
-
 #define MTL_QNIX_INIT_MORE
 #define MTL_QNIX_INIT_ANSWER() ((void)0)
-
-static inline uint32_t mtl_qnix_context(const struct ompi_communicator_t *comm)
-{
-	return comm->c_contextid;
-}
 
 /*
  * pml/cm lets the convertors of its own short ways begin where the data begin; that of a persistent request begins where the
@@ -62,22 +41,6 @@ static inline bool mtl_qnix_lacks_bound(const struct mca_mtl_request_t *request)
 	return request->ompi_req->req_persistent;
 }
 #endif
-
-/* A process; the endpoint of its ompi_proc_t.  Freed when the module ends. */
-struct mtl_qnix_peer {
-	opal_list_item_t super;
-	struct ompi_proc_t *ompi;
-	struct cmpi_proc *proc; /* NULL: deleted */
-};
-typedef struct mtl_qnix_peer mtl_qnix_peer_t;
-OBJ_CLASS_DECLARATION(mtl_qnix_peer_t);
-
-/* What hangs off a communicator (c_pml_comm, which pml/cm leaves to its MTL). */
-struct mtl_qnix_comm {
-	struct cmpi_comm cmpi;
-	int size;
-	struct cmpi_proc *to[]; /* by rank; NULL: not looked up yet */
-};
 
 /* Behind each request of pml/cm. */
 struct mtl_qnix_request {
@@ -90,31 +53,17 @@ struct mtl_qnix_request {
 
 struct mtl_qnix_module {
 	struct mca_mtl_base_module_t super; /* first */
-	struct cmpi *cmpi;
+	struct qnix_matched matched;
 	int priority;
-	atomic_bool closing;                /* lost peers no longer matter */
 	opal_recursive_mutex_t ends;        /* of sends, where there are threads: send.c */
 	ompi_request_free_fn_t pml_free;    /* pml/cm's own, for sends; under that lock */
 	ompi_request_start_fn_t pml_start;
-	opal_mutex_t lock;                  /* of peers */
-	opal_list_t peers;
 };
 extern struct mtl_qnix_module mtl_qnix;
 extern mca_mtl_base_component_2_0_0_t mca_mtl_qnix_component;
 
 /* See qnix_tell. */
 #define mtl_qnix_tell(level, topic, ...) qnix_tell(QNIX_MTL, level, topic, __VA_ARGS__)
-
-/* peer.c */
-int mtl_qnix_add_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs);
-int mtl_qnix_del_procs(struct mca_mtl_base_module_t *mtl, size_t n, struct ompi_proc_t **procs);
-int mtl_qnix_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm);
-int mtl_qnix_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm);
-void mtl_qnix_peers_free(void);
-/* The process of that rank, looked up for the first time; NULL: it is not reached. */
-struct cmpi_proc *mtl_qnix_find(struct ompi_communicator_t *comm, int rank);
-cmpi_error_fn mtl_qnix_peer_lost;
-void mtl_qnix_failed(const struct cmpi_req *req, int err); /* says who is lost, if that is why */
 
 /* send.c */
 int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
@@ -135,11 +84,6 @@ int mtl_qnix_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *
                     mca_mtl_request_t *request);
 int mtl_qnix_progress(void);
 
-static inline struct mtl_qnix_comm *mtl_qnix_comm(const struct ompi_communicator_t *comm)
-{
-	return (struct mtl_qnix_comm *)comm->c_pml_comm;
-}
-
 static inline struct mtl_qnix_request *mtl_qnix_request_of(struct cmpi_req *req)
 {
 	return (struct mtl_qnix_request *)((char *)req - offsetof(struct mtl_qnix_request, cmpi));
@@ -152,29 +96,6 @@ static inline void mtl_qnix_rewind(struct opal_convertor_t *convertor)
 
 	if (OPAL_UNLIKELY((convertor->flags & CONVERTOR_COMPLETED) && convertor->local_size))
 		opal_convertor_set_position(convertor, &start);
-}
-
-static inline int mtl_qnix_ompi_err(int err)
-{
-	switch (err) {
-	case CMPI_OK: return OMPI_SUCCESS;
-	case CMPI_AGAIN:
-	case CMPI_RESOURCE: return OMPI_ERR_OUT_OF_RESOURCE;
-	case CMPI_UNREACHABLE:
-	case CMPI_TRANSPORT: return OMPI_ERR_UNREACH;
-	default: return OMPI_ERROR;
-	}
-}
-
-/* For a status: MPI's own codes. */
-static inline int mtl_qnix_mpi_err(int err)
-{
-	switch (err) {
-	case CMPI_OK: return MPI_SUCCESS;
-	case CMPI_TRUNCATED: return MPI_ERR_TRUNCATE;
-	case CMPI_RESOURCE: return MPI_ERR_NO_MEM;
-	default: return MPI_ERR_OTHER;
-	}
 }
 
 #endif

@@ -5,8 +5,6 @@
  */
 #include "mtl_qnix/mtl_qnix.h"
 
-#include "ompi/message/message.h"
-
 static void unpack(struct mtl_qnix_request *r, size_t bytes)
 {
 	if (bytes)
@@ -24,7 +22,7 @@ static __opal_attribute_noinline__ size_t unusual(struct mtl_qnix_request *r)
 
 	if (r->packed)
 		unpack(r, bytes);
-	mtl_qnix_failed(req, req->status.err);
+	qnix_matched_failed(&mtl_qnix.matched, req, req->status.err);
 	return bytes;
 }
 
@@ -38,7 +36,7 @@ static void received(struct cmpi_req *req)
 		bytes = unusual(r);
 	status->MPI_SOURCE = req->status.source;
 	status->MPI_TAG = req->status.tag;
-	status->MPI_ERROR = mtl_qnix_mpi_err(req->status.err);
+	status->MPI_ERROR = qnix_mpi_err(req->status.err);
 	status->_ucount = bytes;
 	status->_cancelled = req->status.cancelled;
 	r->super.completion_callback(&r->super);
@@ -70,7 +68,7 @@ static int started(struct mtl_qnix_request *r, int err)
 {
 	if (OPAL_UNLIKELY(err != CMPI_OK))
 		free(r->packed);
-	return mtl_qnix_ompi_err(err);
+	return qnix_ompi_err(err);
 }
 
 int mtl_qnix_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
@@ -82,90 +80,46 @@ int mtl_qnix_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 	(void)mtl;
 	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
 		return rc;
-	r->cmpi.comm = &mtl_qnix_comm(comm)->cmpi;
+	r->cmpi.comm = &qnix_comm(comm)->cmpi;
 	r->cmpi.source = source;
 	r->cmpi.tag = tag;
-	return started(r, cmpi_irecv(mtl_qnix.cmpi, &r->cmpi));
+	return started(r, cmpi_irecv(mtl_qnix.matched.cmpi, &r->cmpi));
 }
 
 /* ---- probes ------------------------------------------------------------------------------------------------------------ */
 
-_Static_assert(MPI_ANY_SOURCE == CMPI_ANY_SOURCE && MPI_ANY_TAG == CMPI_ANY_TAG, "wildcards are the same");
-
-static void probed(const struct cmpi_status *from, struct ompi_status_public_t *to)
-{
-	if (to == MPI_STATUS_IGNORE)
-		return;
-	to->MPI_SOURCE = from->source;
-	to->MPI_TAG = from->tag;
-	to->_ucount = from->length;
-	to->_cancelled = 0;
-}
-
-/* A program may do nothing but probe: what is not there is looked for. */
 int mtl_qnix_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag, int *flag,
                     struct ompi_status_public_t *status)
 {
-	struct cmpi_comm *c = &mtl_qnix_comm(comm)->cmpi;
-	struct cmpi_status found;
-
 	(void)mtl;
-	*flag = cmpi_iprobe(mtl_qnix.cmpi, c, source, tag, &found);
-	if (!*flag) {
-		opal_progress();
-		*flag = cmpi_iprobe(mtl_qnix.cmpi, c, source, tag, &found);
-	}
-	if (*flag)
-		probed(&found, status);
+	qnix_matched_iprobe(&mtl_qnix.matched, comm, source, tag, flag, status);
 	return OMPI_SUCCESS;
 }
 
 int mtl_qnix_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag, int *matched,
                      struct ompi_message_t **message, struct ompi_status_public_t *status)
 {
-	struct cmpi_comm *c = &mtl_qnix_comm(comm)->cmpi;
-	struct ompi_message_t *m = ompi_message_alloc();
-	struct cmpi_status found;
-
 	(void)mtl;
-	*matched = 0;
-	if (!m)
-		return OMPI_ERR_OUT_OF_RESOURCE;
-	m->req_ptr = cmpi_improbe(mtl_qnix.cmpi, c, source, tag, &found);
-	if (!m->req_ptr) {
-		opal_progress();
-		m->req_ptr = cmpi_improbe(mtl_qnix.cmpi, c, source, tag, &found);
-	}
-	if (!m->req_ptr) {
-		ompi_message_return(m);
-		return OMPI_SUCCESS;
-	}
-	m->comm = comm;
-	m->peer = found.source;
-	m->count = found.length;
-	probed(&found, status);
-	*message = m;
-	*matched = 1;
-	return OMPI_SUCCESS;
+	return qnix_matched_improbe(&mtl_qnix.matched, comm, source, tag, matched, message, status);
 }
 
 int mtl_qnix_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor, struct ompi_message_t **message,
                     mca_mtl_request_t *request)
 {
 	struct mtl_qnix_request *r = (struct mtl_qnix_request *)request;
-	struct cmpi_message *m = (*message)->req_ptr;
+	struct ompi_communicator_t *comm;
+	struct cmpi_message *m;
 	int rc = prepare(r, convertor);
 
 	(void)mtl;
 	if (OPAL_UNLIKELY(rc != OMPI_SUCCESS))
 		return rc;
-	r->cmpi.comm = &mtl_qnix_comm((*message)->comm)->cmpi;
-	ompi_message_return(*message);
-	*message = MPI_MESSAGE_NULL;
-	return started(r, cmpi_imrecv(mtl_qnix.cmpi, m, &r->cmpi));
+	m = qnix_matched_message(message, &comm);
+	r->cmpi.comm = &qnix_comm(comm)->cmpi;
+	return started(r, cmpi_imrecv(mtl_qnix.matched.cmpi, m, &r->cmpi));
 }
 
 int mtl_qnix_progress(void)
 {
-	return cmpi_progress(mtl_qnix.cmpi);
+	return cmpi_progress(mtl_qnix.matched.cmpi);
 }

@@ -5,13 +5,6 @@
  */
 #include "mtl_qnix/mtl_qnix.h"
 
-static inline struct cmpi_proc *peer(struct ompi_communicator_t *comm, int rank)
-{
-	struct cmpi_proc *proc = mtl_qnix_comm(comm)->to[rank];
-
-	return OPAL_LIKELY(proc != NULL) ? proc : mtl_qnix_find(comm, rank);
-}
-
 static inline enum cmpi_mode mode_of(mca_pml_base_send_mode_t mode)
 {
 	return mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? CMPI_MODE_SYNC : mode == MCA_PML_BASE_SEND_READY ? CMPI_MODE_READY : CMPI_MODE_STANDARD;
@@ -26,7 +19,7 @@ static inline int prepare(struct cmpi_req *req, struct ompi_communicator_t *comm
 	int rc;
 
 	*packed = NULL;
-	req->to = peer(comm, dest);
+	req->to = qnix_matched_to(&mtl_qnix.matched, comm, dest);
 	if (OPAL_UNLIKELY(!req->to))
 		return OMPI_ERR_UNREACH;
 	mtl_qnix_rewind(convertor);
@@ -36,7 +29,7 @@ static inline int prepare(struct cmpi_req *req, struct ompi_communicator_t *comm
 	if (in_pieces)
 		*packed = req->buf;
 	req->size = size;
-	req->comm = &mtl_qnix_comm(comm)->cmpi;
+	req->comm = &qnix_comm(comm)->cmpi;
 	req->tag = tag;
 	req->mode = mode_of(mode);
 	return OMPI_SUCCESS;
@@ -61,7 +54,7 @@ static __opal_attribute_noinline__ int wait_for(struct waiting *w)
 
 	w->req.done = over;
 	atomic_store_explicit(&w->over, false, memory_order_relaxed); /* nobody else knows it yet */
-	err = cmpi_isend(mtl_qnix.cmpi, &w->req);
+	err = cmpi_isend(mtl_qnix.matched.cmpi, &w->req);
 	if (err != CMPI_OK)
 		return err;
 	while (!atomic_load_explicit(&w->over, memory_order_acquire)) /* A1: pairs with R1 */
@@ -79,14 +72,14 @@ int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t 
 	(void)mtl;
 	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
 		return err;
-	err = cmpi_send(mtl_qnix.cmpi, &w.req);
+	err = cmpi_send(mtl_qnix.matched.cmpi, &w.req);
 	if (OPAL_UNLIKELY(err == CMPI_AGAIN))
 		err = wait_for(&w);
 	if (OPAL_UNLIKELY(packed != NULL))
 		free(packed);
 	if (OPAL_UNLIKELY(err != CMPI_OK))
-		mtl_qnix_failed(&w.req, err);
-	return mtl_qnix_ompi_err(err);
+		qnix_matched_failed(&mtl_qnix.matched, &w.req, err);
+	return qnix_ompi_err(err);
 }
 
 /* ---- not blocking ------------------------------------------------------------------------------------------------------ */
@@ -97,7 +90,7 @@ static inline void end(struct mtl_qnix_request *r, int err, bool cancelled)
 
 	if (OPAL_UNLIKELY(r->packed != NULL))
 		free(r->packed);
-	status->MPI_ERROR = mtl_qnix_mpi_err(err);
+	status->MPI_ERROR = qnix_mpi_err(err);
 	status->_cancelled = cancelled;
 	r->super.completion_callback(&r->super);
 }
@@ -134,7 +127,7 @@ static int start_ended(size_t n, struct ompi_request_t **request)
 static void sent(struct cmpi_req *req)
 {
 	if (OPAL_UNLIKELY(req->status.err != CMPI_OK))
-		mtl_qnix_failed(req, req->status.err);
+		qnix_matched_failed(&mtl_qnix.matched, req, req->status.err);
 	OPAL_THREAD_LOCK(&mtl_qnix.ends);
 	end(mtl_qnix_request_of(req), req->status.err, req->status.cancelled);
 	OPAL_THREAD_UNLOCK(&mtl_qnix.ends);
@@ -147,7 +140,7 @@ static __opal_attribute_noinline__ int queue_locked(struct mtl_qnix_request *r, 
 	int err;
 
 	opal_mutex_lock(&mtl_qnix.ends);
-	err = cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
+	err = cmpi_isend(mtl_qnix.matched.cmpi, &r->cmpi);
 	if (OPAL_LIKELY(err == CMPI_OK)) {
 		if (mode == MCA_PML_BASE_SEND_BUFFERED && !REQUEST_COMPLETE(request)) {
 			request->req_status.MPI_ERROR = MPI_SUCCESS;
@@ -179,13 +172,13 @@ static __opal_attribute_noinline__ int queue(struct mtl_qnix_request *r, const s
 
 	r->cmpi = *req;
 	r->cmpi.done = sent;
-	err = opal_using_threads() ? queue_locked(r, mode) : cmpi_isend(mtl_qnix.cmpi, &r->cmpi);
+	err = opal_using_threads() ? queue_locked(r, mode) : cmpi_isend(mtl_qnix.matched.cmpi, &r->cmpi);
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OMPI_SUCCESS;
 	if (r->packed)
 		free(r->packed);
-	mtl_qnix_failed(&r->cmpi, err);
-	return mtl_qnix_ompi_err(err);
+	qnix_matched_failed(&mtl_qnix.matched, &r->cmpi, err);
+	return qnix_ompi_err(err);
 }
 
 /* A window of sends wants few cache lines of its requests: what leaves at once leaves from here. */
@@ -202,7 +195,7 @@ int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 		return err;
 	if (OPAL_UNLIKELY(mtl_qnix_lacks_bound(request)))
 		add_bound(&req, convertor, r->packed);
-	err = cmpi_send(mtl_qnix.cmpi, &req);
+	err = cmpi_send(mtl_qnix.matched.cmpi, &req);
 	if (OPAL_UNLIKELY(err != CMPI_OK))
 		return queue(r, &req, mode);
 	end(r, CMPI_OK, false);
@@ -214,6 +207,6 @@ int mtl_qnix_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *reques
 {
 	(void)mtl, (void)flag;
 	if (!REQUEST_COMPLETE(request->ompi_req))
-		cmpi_cancel(mtl_qnix.cmpi, &((struct mtl_qnix_request *)request)->cmpi);
+		cmpi_cancel(mtl_qnix.matched.cmpi, &((struct mtl_qnix_request *)request)->cmpi);
 	return OMPI_SUCCESS;
 }
