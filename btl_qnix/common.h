@@ -33,9 +33,9 @@ void qnix_params_register(struct qnix_params *params, const mca_base_component_t
 void qnix_params_hand_down(const struct qnix_params *params);
 
 /* tell.c, mpool.c and poll.c: on whose behalf */
-enum qnix_component { QNIX_BTL, QNIX_MTL, QNIX_COLL };
+enum qnix_component { QNIX_BTL, QNIX_MTL, QNIX_PML, QNIX_COLL };
 
-/* pvar.c: the counters of the NIC at *cmpi, for QNIX_BTL and QNIX_MTL; the word is read whenever a variable is */
+/* pvar.c: the counters of the NIC at *cmpi, for all but QNIX_COLL; the word is read whenever a variable is */
 void qnix_pvar_register(enum qnix_component who, const mca_base_component_t *component, struct cmpi *const *cmpi);
 
 /* mpool.c: from a component's enter to its leave, MPI_Alloc_mem takes the memory of the card, unless its setting says no */

@@ -20,7 +20,7 @@ component_LTLIBRARIES = btl_qnix/mca_btl_qnix.la
 btl_qnix_mca_btl_qnix_la_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 btl_qnix_mca_btl_qnix_la_LIBADD = cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la $(OMPI_LIBS)
 btl_qnix_mca_btl_qnix_la_LDFLAGS = $(AM_LDFLAGS) $(WHOLE_LDFLAGS) -module -avoid-version \
-	-export-symbols-regex '^mca_(btl|mtl|coll)_qnix_component$$'
+	-export-symbols-regex '^mca_(btl|mtl|pml|coll)_qnix_component$$'
 btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/atomic.c \
 	btl_qnix/btl_qnix.h \
@@ -43,6 +43,7 @@ btl_qnix_mca_btl_qnix_la_SOURCES = \
 	btl_qnix/tell.c
 
 include mtl_qnix/local.mk
+include pml_qnix/local.mk
 include coll_qnix/local.mk
 
 ompidatadir = $(datadir)/openmpi
@@ -50,7 +51,7 @@ ompidata_DATA = $(BTL_HELP)
 
 # ---- where the build and the user look for components: each beside its texts
 
-COMPONENT_NAMES = mca_btl_qnix.so $(MTL_NAMES) $(COLL_NAMES)
+COMPONENT_NAMES = mca_btl_qnix.so $(MTL_NAMES) $(PML_NAMES) $(COLL_NAMES)
 COMPONENT_FILES = $(COMPONENT_NAMES:%=components/%) components/help-mpi-btl-qnix.txt
 
 all-local: $(COMPONENT_FILES)
@@ -61,10 +62,10 @@ $(COMPONENT_NAMES:%=components/%): | btl_qnix/mca_btl_qnix.la
 
 # Behind the data, which the component counts as.
 install-data-hook:
-	cd '$(DESTDIR)$(componentdir)' && for name in $(MTL_NAMES) $(COLL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
+	cd '$(DESTDIR)$(componentdir)' && for name in $(MTL_NAMES) $(PML_NAMES) $(COLL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
 
 uninstall-hook:
-	cd '$(DESTDIR)$(componentdir)' && rm -f $(MTL_NAMES) $(COLL_NAMES)
+	cd '$(DESTDIR)$(componentdir)' && rm -f $(MTL_NAMES) $(PML_NAMES) $(COLL_NAMES)
 
 components/help-mpi-btl-qnix.txt: $(BTL_HELP)
 	$(AM_V_GEN)$(MKDIR_P) components && cp $(top_srcdir)/$(BTL_HELP) $@ && chmod u+w $@
@@ -77,7 +78,7 @@ USER_COMPONENT_DIR = $(HOME)/.openmpi/components
 install-user-component: btl_qnix/mca_btl_qnix.la $(COMPONENT_FILES)
 	$(MKDIR_P) '$(DESTDIR)$(USER_COMPONENT_DIR)'
 	$(INSTALL) components/mca_btl_qnix.so '$(DESTDIR)$(USER_COMPONENT_DIR)'
-	cd '$(DESTDIR)$(USER_COMPONENT_DIR)' && for name in $(MTL_NAMES) $(COLL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
+	cd '$(DESTDIR)$(USER_COMPONENT_DIR)' && for name in $(MTL_NAMES) $(PML_NAMES) $(COLL_NAMES); do rm -f $$name && $(LN_S) mca_btl_qnix.so $$name; done
 	$(INSTALL_DATA) components/help-mpi-btl-qnix.txt '$(DESTDIR)$(USER_COMPONENT_DIR)'
 	@echo 'Now: mpirun --mca btl qnix,self -np 2 PROGRAM'
 

@@ -31,7 +31,7 @@ enum {
 	KEPT_BYTES = 8 << 20,
 };
 
-static bool wanted[QNIX_MTL + 1];
+static bool wanted[QNIX_COLL];
 static unsigned users;   /* bit per component */
 static struct cmpi *nic; /* theirs in common */
 static atomic_long blocks; /* that were not freed yet */
@@ -212,7 +212,7 @@ static void *pool_alloc(mca_mpool_base_module_t *mpool, size_t size, size_t alig
 	}
 	if (place)
 		atomic_store_explicit(place, NULL, memory_order_relaxed);
-	qnix_tell(users & 1u << QNIX_BTL ? QNIX_BTL : QNIX_MTL, 5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
+	qnix_tell(users & 1u << QNIX_BTL ? QNIX_BTL : users & 1u << QNIX_MTL ? QNIX_MTL : QNIX_PML, 5, NULL, "%zu bytes of MPI_Alloc_mem from the C library: %s", size, cmpi_last_error());
 	return NULL;
 }
 

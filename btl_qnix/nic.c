@@ -3,6 +3,7 @@
 #include "btl_qnix/btl_qnix.h"
 #ifdef QNIX_HAVE_MTL
 #include "mtl_qnix/mtl_qnix.h"
+#include "pml_qnix/pml_qnix.h"
 #endif
 
 #include <stdio.h>
@@ -59,7 +60,7 @@ const char *qnix_rank_text(uint32_t rank, char to[QNIX_NAME_MAX])
 bool qnix_job_is_ours(void)
 {
 #ifdef QNIX_HAVE_MTL
-	if (mtl_qnix.matched.cmpi)
+	if (mtl_qnix.matched.cmpi || pml_qnix.matched.cmpi)
 		return true;
 #endif
 	return btl_qnix.cmpi && btl_qnix_is_alone();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of the stack below as MPI_T performance variables btl_qnix_<name> or mtl_qnix_<name>: the same ones, by the name of
+ * The counters of the stack below as MPI_T performance variables btl_qnix_<name>, mtl_qnix_<name> or pml_qnix_<name>: the same ones, by the name of
  * whichever component is there.  They are known once the NIC is open; before and after, there is nothing to count, and they
  * read zero.
  */

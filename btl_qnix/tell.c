@@ -7,6 +7,7 @@
 #include "btl_qnix/btl_qnix.h"
 #ifdef QNIX_HAVE_MTL
 #include "ompi/mca/mtl/base/base.h"
+#include "ompi/mca/pml/base/base.h"
 #endif
 #ifdef QNIX_HAVE_COLL
 #include "ompi/mca/coll/base/base.h"
@@ -52,12 +53,12 @@ static bool help_in(const char *format, const char *dir)
  */
 static int is_copy(struct dl_phdr_info *object, size_t size, void *own)
 {
-	static const char *const files[] = { "mca_btl_qnix.so", "mca_mtl_qnix.so", "mca_coll_qnix.so" };
+	static const char *const files[] = { "mca_btl_qnix.so", "mca_mtl_qnix.so", "mca_pml_qnix.so", "mca_coll_qnix.so" };
 	const char *slash = strrchr(object->dlpi_name, '/');
 	const Dl_info *self = own;
 
 	(void)size;
-	for (int i = 0; slash && i < 3; i++)
+	for (int i = 0; slash && i < 4; i++)
 		if (!strcmp(slash + 1, files[i]) && object->dlpi_addr != (uintptr_t)self->dli_fbase) {
 			qnix_tell(QNIX_BTL, 0, NULL,
 			          "%s and %s are not the same file: make one a link to the other, or each has a NIC of its own, and collectives are left to "
@@ -95,6 +96,8 @@ static int stream_of(enum qnix_component who)
 #ifdef QNIX_HAVE_MTL
 	if (who == QNIX_MTL)
 		return ompi_mtl_base_framework.framework_output;
+	if (who == QNIX_PML)
+		return ompi_pml_base_framework.framework_output;
 #endif
 #ifdef QNIX_HAVE_COLL
 	if (who == QNIX_COLL)
@@ -104,7 +107,7 @@ static int stream_of(enum qnix_component who)
 	return opal_btl_base_framework.framework_output;
 }
 
-static const char *const names[] = { [QNIX_BTL] = "btl:qnix", [QNIX_MTL] = "mtl:qnix", [QNIX_COLL] = "coll:qnix" };
+static const char *const names[] = { [QNIX_BTL] = "btl:qnix", [QNIX_MTL] = "mtl:qnix", [QNIX_PML] = "pml:qnix", [QNIX_COLL] = "coll:qnix" };
 
 void qnix_tell(enum qnix_component who, int level, const char *topic, const char *format, ...)
 {

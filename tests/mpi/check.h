@@ -332,7 +332,7 @@ static inline void *check_memory(size_t bytes)
 	return p;
 }
 
-/* A counter of this process's NIC, of the BTL or the MTL, from where it stands now. */
+/* A counter of this process's NIC, of the BTL, the MTL or the PML, from where it stands now. */
 struct check_counter {
 	MPI_T_pvar_session session;
 	MPI_T_pvar_handle handle;
@@ -341,7 +341,7 @@ struct check_counter {
 
 static inline struct check_counter check_counter_watch(const char *name)
 {
-	static const char *const component[] = { "btl_qnix", "mtl_qnix" };
+	static const char *const component[] = { "btl_qnix", "mtl_qnix", "pml_qnix" };
 	const char *btl = getenv("OMPI_MCA_btl");
 	struct check_counter c = { .there = false };
 	int level, index, count;
@@ -349,7 +349,7 @@ static inline struct check_counter check_counter_watch(const char *name)
 
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
 	MPI_T_pvar_session_create(&c.session);
-	for (size_t i = 0; i < 2 && !c.there; i++) {
+	for (size_t i = 0; i < sizeof component / sizeof *component && !c.there; i++) {
 		snprintf(full, sizeof full, "%s_%s", component[i], name);
 		c.there = MPI_T_pvar_get_index(full, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS &&
 		          MPI_T_pvar_handle_alloc(c.session, index, NULL, &c.handle, &count) == MPI_SUCCESS;

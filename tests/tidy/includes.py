@@ -20,9 +20,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 # For a path that starts so (the longest that fits counts): what it may include of ours, as regular expressions.
 RULES = {
     "btl_qnix/": [r"btl_qnix/", r"cmpi/cmpi\.h$"],
-    "mtl_qnix/": [r"mtl_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
+    "mtl_qnix/": [r"mtl_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/matched\.h$"],
+    "pml_qnix/": [r"pml_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/matched\.h$"],
     "coll_qnix/": [r"coll_qnix/", r"cmpi/cmpi\.h$", r"btl_qnix/common\.h$"],
-    "btl_qnix/nic.c": [r"btl_qnix/", r"cmpi/cmpi\.h$", r"mtl_qnix/mtl_qnix\.h$"],
+    "btl_qnix/nic.c": [r"btl_qnix/", r"cmpi/cmpi\.h$", r"(mtl_qnix/mtl|pml_qnix/pml)_qnix\.h$"],
     "cmpi/": [r"cmpi/[^/]+\.h$"],
     "cmpi/share.c": [r"cmpi/cmpi\.h$", r"cmpi/engine/engine\.h$"],
     "cmpi/cmpi.h": [],
@@ -50,7 +51,7 @@ RULES = {
     "tests/func/": [r"tests/", r"vipl\.h$"],
 }
 # Headers of others that are found with quotes.
-FOREIGN = {"btl_qnix/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "coll_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
+FOREIGN = {"btl_qnix/": r"(opal|ompi)/|(opal|ompi)_config\.h$|mpi\.h$", "mtl_qnix/": r"(opal|ompi)/|ompi_config\.h$", "pml_qnix/": r"(opal|ompi)/|ompi_config\.h$", "coll_qnix/": r"(opal|ompi)/|ompi_config\.h$", "tests/": r"(opal|ompi)/|opal_config\.h$|mpi\.h$"}
 CLOCKS = r"time\.h$|sys/time(b|x|rfd)?\.h$|linux/time|threads\.h$|bits/time"
 
 

@@ -34,6 +34,7 @@ REFUSED = {
     "cmpi/pm_via/": r"^(nic_|vipl_|btl_qnix|mca_|opal_|ompi_|MPI_)",
     "btl_qnix/": r"^(nic_|Vip|vipl_|via_|mpip_)",
     "mtl_qnix/": r"^(nic_|Vip|vipl_|via_|mpip_)",
+    "pml_qnix/": r"^(nic_|Vip|vipl_|via_|mpip_)",
     "coll_qnix/": r"^(nic_|Vip|vipl_|via_|mpip_)",
 }
 
@@ -82,8 +83,8 @@ def main():
     component = f"{build}/btl_qnix/.libs/mca_btl_qnix.so"
     without_mpi = None if makefile(build, "MPICC") else "this build has no Open MPI"
     without_mtl = without_mpi or not makefile(build, "OMPI_MTL_LIBS")
-    layers = [s for s in files(root, r"^(nicemu|vipl/src|qx/src|cmpi|btl_qnix|mtl_qnix|coll_qnix)/.*\.c$")
-              if not (without_mpi and s.startswith("btl_qnix/")) and not (without_mtl and s.startswith(("mtl_qnix/", "coll_qnix/")))]
+    layers = [s for s in files(root, r"^(nicemu|vipl/src|qx/src|cmpi|btl_qnix|mtl_qnix|pml_qnix|coll_qnix)/.*\.c$")
+              if not (without_mpi and s.startswith("btl_qnix/")) and not (without_mtl and s.startswith(("mtl_qnix/", "pml_qnix/", "coll_qnix/")))]
     objects = {s: objects_of(build, s) for s in layers}
     names = undefined([o for found in objects.values() for o in found])
     refers = {s: sorted(set().union(*(names[o] for o in found))) for s, found in objects.items()}
@@ -113,7 +114,7 @@ def main():
     tap.check("libqnix.so exports qx_* and nothing else",
               sorted(n for n in exported if not n.startswith("qx_")) or ([] if "qx_init" in exported else ["no qx_init"]))
     exported = defined(component) if os.path.exists(component) else set()
-    wanted = {"mca_btl_qnix_component"} | (set() if without_mtl else {"mca_mtl_qnix_component", "mca_coll_qnix_component"})
+    wanted = {"mca_btl_qnix_component"} | (set() if without_mtl else {"mca_mtl_qnix_component", "mca_pml_qnix_component", "mca_coll_qnix_component"})
     tap.check("mca_btl_qnix.so exports its components and nothing else",
               [] if exported == wanted else sorted(exported) or ["nothing, or there is no such file"], without_mpi)
     tap.done()
