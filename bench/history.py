@@ -9,8 +9,7 @@ import shlex
 import shutil
 import subprocess
 
-from plan import QNIX
-from runner import BenchError, Peer
+from runner import BenchError, Peer, peer_arguments
 
 NOT_FOR_OLD = ("--prefix", "--enable-werror", "--enable-sanitizers", "--enable-debug")
 
@@ -77,4 +76,4 @@ class History:
 
     def peer(self, name, commit):
         components = pathlib.Path(self.build(commit)).resolve()
-        return Peer(name, QNIX, None, (("OMPI_MCA_mca_base_component_path", f"{components}:SYSTEM_DEFAULT"),))
+        return Peer(name, peer_arguments("btl-qnix"), None, (("OMPI_MCA_mca_base_component_path", f"{components}:SYSTEM_DEFAULT"),))

@@ -8,19 +8,19 @@ as it is.  Nothing here runs anything.
 import dataclasses
 import math
 
-from runner import COLL, MIB, TESTS, Case
+from runner import COLL, MIB, TESTS, Case, peer_arguments
 
 KIB = 1 << 10
 LARGEST = 1 << 40
-QNIX = ("--mca", "pml", "ob1", "--mca", "btl", "qnix,self")
 MTL = ("--mca", "pml", "cm", "--mca", "mtl", "qnix", "--mca", "btl", "qnix,self")
 # Without the last four it looks for a network first, and declines a host that has none.
 UCX = ("--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
        "--mca", "osc_ucx_tls", "any", "--mca", "osc_ucx_devices", "any")
 PEERS = {
-    "qnix": QNIX,
+    "qnix": peer_arguments("qnix"),
+    "btl-qnix": peer_arguments("btl-qnix"),
     "mtl-qnix": MTL,
-    "vader": ("--mca", "pml", "ob1", "--mca", "btl", "vader,self"),
+    "vader": peer_arguments("vader"),
     "ucx": UCX,
     "mpich": (),
     **{name: words for name, words in COLL.items() if name != "qnix"},
@@ -50,7 +50,7 @@ class Part:
     name: str
     title: str
     case: Case
-    peers: tuple = ("qnix", "mtl-qnix", "vader", "ucx", "mpich")
+    peers: tuple = ("qnix", "btl-qnix", "mtl-qnix", "vader", "ucx", "mpich")
     bars: tuple = ()
     reference: str = "vader"
     rivals: tuple = ()        # the best of these, at each size, is what bars and ratios are about; else the reference
@@ -75,7 +75,7 @@ class Switch:
     off: tuple                # (parameter, value) pairs of the peer "before"
     case: Case
     sizes: tuple              # those that the table shows
-    peer: str = "qnix"
+    peer: str = "btl-qnix"
     on: tuple = ()            # of the peer "after"
 
 
@@ -110,7 +110,7 @@ BANDWIDTH_BARS = (
 BETWEEN = 3
 ALLOC_BARS = (Bar("bidirectional bandwidth, MPI_Alloc_mem, 64 - 512 KiB", 64 * KIB, 512 * KIB, 1.8),)
 OTHER_COLL = tuple(name for name in COLL if not name.startswith("qnix"))
-CROWD = ("qnix", "mtl-qnix", "vader", "ucx", "mpich")
+CROWD = ("qnix", "btl-qnix", "mtl-qnix", "vader", "ucx", "mpich")
 ONE_SIDED = ("qnix", "vader", "ucx", "mpich")
 
 
@@ -130,7 +130,7 @@ def coll(test, title, ranks):
 PARTS = (
     Part("latency", "Latency, one way", Case("latency"), bars=LATENCY_BARS),
     Part("latency-real", "Latency, real data", Case("latency", options=("-r",)), bars=ahead("latency, real data")),
-    Part("instructions", "Instructions of a message, sender and receiver", Case("instructions"), ("qnix", "mtl-qnix", "vader", "ucx"),
+    Part("instructions", "Instructions of a message, sender and receiver", Case("instructions"), ("qnix", "btl-qnix", "mtl-qnix", "vader", "ucx"),
          most=3),
     Part("rate", "Message rate", Case("mbw_mr"), bars=(Bar("message rate 8 B", 8, 8, 1.3),)),
     Part("rate-real", "Message rate, real data", Case("mbw_mr", options=("-r",)), bars=ahead("message rate, real data")),
@@ -162,14 +162,14 @@ PARTS = (
          (Bar("barrier, 8 ranks, no hint", limit=50, absolute="us"),), milliseconds=300),
     *(coll("barrier", "Barrier", ranks) for ranks in (2, 4, 8)),
     *(coll("bcast", "Broadcast", ranks) for ranks in (2, 4, 8)),
-    Part("start-2", "Start of 2 ranks", Case("start", 2, slots=2), ("qnix", "mtl-qnix", "vader")),
-    Part("start-16", "Start of 16 ranks", Case("start", 16, slots=16), ("qnix", "mtl-qnix", "vader")),
-    Part("start-64", "Start of 64 ranks", Case("start", 64, slots=64), ("qnix", "mtl-qnix", "vader"),
+    Part("start-2", "Start of 2 ranks", Case("start", 2, slots=2), ("qnix", "btl-qnix", "mtl-qnix", "vader")),
+    Part("start-16", "Start of 16 ranks", Case("start", 16, slots=16), ("qnix", "btl-qnix", "mtl-qnix", "vader")),
+    Part("start-64", "Start of 64 ranks", Case("start", 64, slots=64), ("qnix", "btl-qnix", "mtl-qnix", "vader"),
          (Bar("start-up, 64 ranks", limit=10, field="init", absolute="s"),), most=3),
-    Part("collectives-64", "All collectives with 64 ranks", Case("many", 64, slots=64), ("qnix", "mtl-qnix"),
+    Part("collectives-64", "All collectives with 64 ranks", Case("many", 64, slots=64), ("qnix", "btl-qnix", "mtl-qnix"),
          (Bar("collectives, 64 ranks", limit=1, field="passed", absolute="passes"),), most=3),
-    Part("match-posted", "Matching behind posted receives", Case("match_posted"), ("qnix", "mtl-qnix", "vader")),
-    Part("match-unexpected", "Matching behind unexpected messages", Case("match_unexpected"), ("qnix", "mtl-qnix", "vader")),
+    Part("match-posted", "Matching behind posted receives", Case("match_posted"), ("qnix", "btl-qnix", "mtl-qnix", "vader")),
+    Part("match-unexpected", "Matching behind unexpected messages", Case("match_unexpected"), ("qnix", "btl-qnix", "mtl-qnix", "vader")),
 )
 
 # Which parts share a picture, and how each is drawn.

@@ -11,7 +11,7 @@ import tempfile
 
 from runner import MIB, speed
 
-KNOWN_COLOURS = {"qnix": "#c8102e", "mtl-qnix": "#e88b00", "vader": "#1f5fa8", "tcp": "#7a7a7a", "sm": "#1f5fa8",
+KNOWN_COLOURS = {"qnix": "#c8102e", "btl-qnix": "#e0669a", "mtl-qnix": "#e88b00", "vader": "#1f5fa8", "tcp": "#7a7a7a", "sm": "#1f5fa8",
                  "ucx": "#2a8f57", "mpich": "#7b3fa0", "before": "#8a8a8a", "after": "#c8102e"}
 MORE_COLOURS = ["#0f8b8d", "#b5651d", "#5b5b00", "#2a8f57", "#7b3fa0"]
 TICS = [(1, "1 B"), (16, "16 B"), (256, "256 B"), (4096, "4 KiB"), (65536, "64 KiB"), (MIB, "1 MiB"), (16 * MIB, "16 MiB")]

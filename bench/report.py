@@ -250,16 +250,17 @@ def results(data, drawn):
     return (lines + start(data))[:-1]
 
 
-def mtl(data):
-    """What ob1's matching above the BTL costs against C-MPI's under the MTL."""
+def layers(data):
+    """What ob1's matching above the BTL costs against C-MPI's under the MTL, and in the PML."""
     rows = []
     for part in (p for p in plan.PARTS if p.name in ("latency", "rate", "bandwidth", "match-posted", "match-unexpected")):
         by_peer = data.figures(part.name, part.test)
-        btl, other = by_peer.get("qnix", {}), by_peer.get("mtl-qnix", {})
-        for size in (s for s in sorted(set(btl) & set(other)) if s in (8, 64, 1 << 10, 1 << 13, 1 << 16, 1 << 20)):
-            rows.append([f"{part.title}, {unit_of(part.test)}", label(part.test, size), shown(part.test, size, btl[size]),
-                         shown(part.test, size, other[size]), f"{speed(part.test, other[size], btl[size]):.2f} x"])
-    return table(["", "size", "BTL", "MTL", "speed, BTL = 1"], merge(rows)) if rows else ["Not measured yet."]
+        btl, mtl, pml = (by_peer.get(peer, {}) for peer in ("btl-qnix", "mtl-qnix", "qnix"))
+        for size in (s for s in sorted(set(btl) & set(mtl) & set(pml)) if s in (8, 64, 1 << 10, 1 << 13, 1 << 16, 1 << 20)):
+            rows.append([f"{part.title}, {unit_of(part.test)}", label(part.test, size)]
+                        + [shown(part.test, size, figure[size]) for figure in (btl, mtl, pml)]
+                        + [f"{speed(part.test, figure[size], btl[size]):.2f} x" for figure in (mtl, pml)])
+    return table(["", "size", "BTL", "MTL", "PML", "MTL, BTL = 1", "PML, BTL = 1"], merge(rows)) if rows else ["Not measured yet."]
 
 
 def merge(rows):
@@ -379,7 +380,7 @@ def write(data, doc, say):
     folder = doc.parent / "figures"
     folder.mkdir(exist_ok=True)
     drawn = {name for name, title, parts in plan.PICTURES if picture(data, name, title, parts, folder, say)}
-    regions = {"machine": machine(data), "bars": bars(data), "results": results(data, drawn), "mtl": mtl(data),
+    regions = {"machine": machine(data), "bars": bars(data), "results": results(data, drawn), "layers": layers(data),
                "switches": switches(data), "commits": commits(data)}
     text = doc.read_text(encoding="utf-8")
     lacking = set(regions) - {found.group(2) for found in MARK.finditer(text)}

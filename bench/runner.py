@@ -500,9 +500,15 @@ def size_text(size):
 
 
 def peer_arguments(name):
-    """mpirun arguments for a BTL: pml ob1 and nothing but this BTL and self; or for an MTL, as mtl-NAME."""
+    """mpirun arguments for a BTL: pml ob1 and nothing but this BTL and self; or for an MTL, as mtl-NAME.
+
+    qnix is what a user says: Open MPI takes its PML then; as a BTL under ob1 it is btl-qnix.
+    """
+    if name == "qnix":
+        return ("--mca", "btl", "qnix,self")
     if name.startswith("mtl-"):
         return ("--mca", "pml", "cm", "--mca", "mtl", name[4:])
+    name = name.removeprefix("btl-")
     more = ("--mca", "btl_tcp_if_include", "lo") if name == "tcp" else ()
     return ("--mca", "pml", "ob1", "--mca", "btl", f"{name},self") + more
 
