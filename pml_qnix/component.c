@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The component: what Open MPI loads, its settings, and whether it takes part in a job.  It does when the list of PMLs names
- * it (--mca pml qnix), and over Open MPI 4 also when nothing is said of PMLs and the list of BTLs leaves nothing but the NIC (--mca btl qnix,self): then
- * every message goes through it anyway, and this way is faster.  5.0 opens BTLs only for ob1 or a window, too late for this to be known.
+ * it (--mca pml qnix), and also when nothing is said of PMLs and the list of BTLs leaves nothing but the NIC (--mca btl qnix,self): then
+ * every message goes through it anyway, and this way is faster.
  */
 #include "pml_qnix/pml_qnix.h"
 
+#include "ompi/mca/bml/base/base.h"
 #include "ompi/mca/pml/base/base.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/runtime/opal_progress.h"
@@ -87,7 +88,7 @@ static bool is_named(void)
 
 static bool is_wanted(void)
 {
-	return is_named() || (BTL_VERSION < 330 && pml_qnix.unasked && qnix_job_is_ours());
+	return is_named() || (pml_qnix.unasked && btl_qnix_is_alone());
 }
 
 /* Where no list of PMLs names any, Open MPI takes none but those that it knows, and those whose open adds them, as pml/monitoring and pml/v do. */
@@ -108,7 +109,7 @@ static int component_register(void)
 	pml_qnix.unasked = true;
 	mca_base_component_var_register(&mca_pml_qnix_component.pmlm_version, "unasked",
 	                                "Take part also when no list of PMLs names this component, but the list of BTLs leaves nothing but qnix "
-	                                "(--mca btl qnix,self; not over Open MPI 5)", MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4,
+	                                "(--mca btl qnix,self)", MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_4,
 	                                MCA_BASE_VAR_SCOPE_READONLY, &pml_qnix.unasked);
 	qnix_mpool_register(QNIX_PML, &mca_pml_qnix_component.pmlm_version);
 	qnix_params_register(&params, &mca_pml_qnix_component.pmlm_version);
@@ -133,8 +134,10 @@ static int component_close(void)
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-	(void)progress_threads;
-	if (!is_wanted()) {
+	/* 4.1 has done so; 5.0 leaves it to ob1 and to the first window, when it is too late for others to learn this process's address. */
+	if (mca_bml_base_init(progress_threads, mpi_threads) != OMPI_SUCCESS)
+		return NULL;
+	if (!is_wanted() || (!is_named() && !qnix_job_is_ours())) {
 		qnix_tell(QNIX_PML, 10, NULL, "not used: the list of PMLs does not name it (--mca pml qnix), nor leaves that of BTLs it alone");
 		return NULL;
 	}
