@@ -268,6 +268,7 @@ int qnix_matched_improbe(struct qnix_matched *m, struct ompi_communicator_t *com
 		return OMPI_SUCCESS;
 	}
 	it->comm = comm;
+	OBJ_RETAIN(comm);
 	it->peer = what.source;
 	it->count = what.length;
 	probed(&what, status);
@@ -281,6 +282,7 @@ struct cmpi_message *qnix_matched_message(struct ompi_message_t **message, struc
 	struct cmpi_message *it = (*message)->req_ptr;
 
 	*comm = (*message)->comm;
+	OBJ_RELEASE((*message)->comm); /* the caller's request holds on to it by now */
 	ompi_message_return(*message);
 	*message = MPI_MESSAGE_NULL;
 	return it;

@@ -127,6 +127,8 @@ int cmpi_am_send(struct cmpi_proc *proc, unsigned tag, const void *hdr, size_t h
  * of a caller with cmpi_params.lends, and returns 1 then.
  */
 int cmpi_progress(struct cmpi *cmpi);
+/* May each pass that finds nothing rest?  Then whoever has something else to look after sees to it between any two. */
+bool cmpi_crowded(const struct cmpi *cmpi);
 
 /*
  * Whoever calls this is at work, even if the next pass finds nothing: it is followed by no rest, or, now and then, by a short one.  Such is a

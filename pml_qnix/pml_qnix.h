@@ -28,7 +28,7 @@ enum { PML_QNIX_ENDED = 1, PML_QNIX_FREED = 2 };
 struct pml_qnix_request {
 	ompi_request_t super;   /* first */
 	/* Beside it, because a window of requests has to fit the first-level cache. */
-	void *packed;           /* of data in pieces; NULL: none */
+	void *packed;           /* of data in pieces; NULL: none.  First: pml/monitoring takes what stands here for the type of a persistent request, and 0 for none of its own */
 	atomic_uint over;       /* ENDED, FREED */
 	bool buffered;          /* packed is of the buffer of MPI_Buffer_attach */
 	struct cmpi_req cmpi;

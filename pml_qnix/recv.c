@@ -154,12 +154,18 @@ static int wait_for(struct ompi_request_t *request, ompi_status_public_t *status
 	return rc;
 }
 
-/* Waiting for the NIC is looking at it; now and then everything else in the process has its turn. */
+/*
+ * Waiting for the NIC is looking at it; now and then everything else in the process has its turn, and at once where a look may rest, or has found
+ * something, which may be what something else waits for.
+ */
 static inline void await(const struct cmpi_req *req)
 {
 	while (!cmpi_is_done(req)) {
-		for (int look = 0; look < LOOKS && !opal_progress_yield_when_idle; look++) {
-			cmpi_progress(pml_qnix.matched.cmpi);
+		int looks = opal_progress_yield_when_idle || cmpi_crowded(pml_qnix.matched.cmpi) ? 0 : LOOKS;
+		int found = 0;
+
+		while (looks-- && !found) {
+			found = cmpi_progress(pml_qnix.matched.cmpi);
 			if (cmpi_is_done(req))
 				return;
 		}
@@ -213,7 +219,12 @@ int pml_qnix_recv_again(struct pml_qnix_request *r)
 		return err;
 	r->cmpi.comm = &qnix_comm(r->super.req_mpi_object.comm)->cmpi;
 	r->cmpi.source = r->peer;
-	return qnix_ompi_err(cmpi_irecv(pml_qnix.matched.cmpi, &r->cmpi));
+	err = cmpi_irecv(pml_qnix.matched.cmpi, &r->cmpi);
+	if (OPAL_LIKELY(err == CMPI_OK))
+		return OMPI_SUCCESS;
+	free(r->packed);
+	r->packed = NULL;
+	return qnix_ompi_err(err);
 }
 
 int pml_qnix_irecv_init(void *data, size_t count, struct ompi_datatype_t *type, int from, int tag, struct ompi_communicator_t *comm,

@@ -74,7 +74,8 @@ int pml_qnix_start(size_t n, struct ompi_request_t **requests)
 		struct pml_qnix_request *r = (struct pml_qnix_request *)requests[i];
 		int rc;
 
-		if (r->super.req_state == OMPI_REQUEST_ACTIVE)
+		/* A state says active until MPI_Wait and the like; osc/pt2pt starts again without. */
+		if (r->super.req_state == OMPI_REQUEST_ACTIVE && !REQUEST_COMPLETE(&r->super))
 			return OMPI_ERR_REQUEST;
 		again(r);
 		rc = r->sends ? pml_qnix_send_again(r) : pml_qnix_recv_again(r);

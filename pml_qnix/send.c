@@ -25,27 +25,26 @@ static void release(void *packed, bool buffered)
 
 /* *packed: to be released.  Returns an error of Open MPI. */
 static __opal_attribute_noinline__ int pack(struct cmpi_req *req, const void *data, size_t count, struct ompi_datatype_t *type,
-                                            bool buffered, void **packed)
+                                            void **packed)
 {
 	struct opal_convertor_t convertor;
 	struct iovec iov;
 	uint32_t pieces = 1;
-	size_t size;
+	size_t size = count * type->super.size;
 
+	*packed = malloc(size ? size : 1);
+	if (!*packed)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	req->buf = iov.iov_base = *packed;
+	req->size = iov.iov_len = size;
+	if (!size)
+		return OMPI_SUCCESS;
 	OBJ_CONSTRUCT(&convertor, opal_convertor_t);
 	opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count, data, 0, &convertor);
-	opal_convertor_get_packed_size(&convertor, &size);
-	*packed = buffered ? mca_pml_base_bsend_request_alloc_buf(size) : malloc(size ? size : 1);
-	if (*packed && size) {
-		iov.iov_base = *packed;
-		iov.iov_len = size;
-		opal_convertor_pack(&convertor, &iov, &pieces, &size);
-	}
+	opal_convertor_pack(&convertor, &iov, &pieces, &size);
 	opal_convertor_cleanup(&convertor);
 	OBJ_DESTRUCT(&convertor);
-	req->buf = *packed;
-	req->size = size;
-	return *packed ? OMPI_SUCCESS : buffered ? OMPI_ERR_BUFFER : OMPI_ERR_OUT_OF_RESOURCE;
+	return OMPI_SUCCESS;
 }
 
 /* Everything of the request but `done`. */
@@ -59,11 +58,23 @@ static inline int prepare(struct cmpi_req *req, const void *data, size_t count, 
 	req->comm = &qnix_comm(comm)->cmpi;
 	req->tag = tag;
 	req->mode = mode_of(mode);
-	if (OPAL_UNLIKELY(!pml_qnix_in_one_piece(type, count) || mode == MCA_PML_BASE_SEND_BUFFERED))
-		return pack(req, data, count, type, mode == MCA_PML_BASE_SEND_BUFFERED, packed);
+	if (OPAL_UNLIKELY(!pml_qnix_in_one_piece(type, count)))
+		return pack(req, data, count, type, packed);
 	req->buf = (char *)data + type->super.true_lb;
 	req->size = count * type->super.size;
 	return OMPI_SUCCESS;
+}
+
+/* What does not leave at once in buffered mode goes into the buffer of MPI_Buffer_attach, and is sent from there.  Nothing needs no room. */
+static __opal_attribute_noinline__ int into_buffer(struct cmpi_req *req, void **packed)
+{
+	void *place = req->size ? mca_pml_base_bsend_request_alloc_buf(req->size) : NULL;
+
+	if (place)
+		memcpy(place, req->buf, req->size);
+	free(*packed);
+	*packed = req->buf = place;
+	return place || !req->size ? OMPI_SUCCESS : OMPI_ERR_BUFFER;
 }
 
 /* ---- not blocking ------------------------------------------------------------------------------------------------------ */
@@ -84,6 +95,13 @@ static void sent(struct cmpi_req *req)
 	pml_qnix_request_end(r);
 }
 
+/* MPI says nothing of a send's; osc/pt2pt looks at the tag when it is told of the end. */
+static void envelope(struct pml_qnix_request *r)
+{
+	r->super.req_status.MPI_SOURCE = r->super.req_mpi_object.comm->c_my_rank;
+	r->super.req_status.MPI_TAG = r->cmpi.tag;
+}
+
 /* It did not leave at once. */
 static __opal_attribute_noinline__ int queue(struct pml_qnix_request *r, void *packed, bool buffered)
 {
@@ -92,6 +110,7 @@ static __opal_attribute_noinline__ int queue(struct pml_qnix_request *r, void *p
 	r->packed = packed;
 	r->buffered = buffered;
 	r->cmpi.done = sent;
+	envelope(r);
 	err = cmpi_isend(pml_qnix.matched.cmpi, &r->cmpi);
 	if (OPAL_LIKELY(err == CMPI_OK))
 		return OMPI_SUCCESS;
@@ -102,12 +121,15 @@ static __opal_attribute_noinline__ int queue(struct pml_qnix_request *r, void *p
 	return qnix_ompi_err(err);
 }
 
-static __opal_attribute_noinline__ int queue_new(const struct cmpi_req *req, struct ompi_communicator_t *comm, void *packed, bool buffered,
+static __opal_attribute_noinline__ int queue_new(struct cmpi_req *req, struct ompi_communicator_t *comm, void *packed, bool buffered,
                                                  struct ompi_request_t **request)
 {
-	struct pml_qnix_request *r = pml_qnix_request_new(comm);
-	int rc;
+	int rc = buffered ? into_buffer(req, &packed) : OMPI_SUCCESS;
+	struct pml_qnix_request *r;
 
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	r = pml_qnix_request_new(comm);
 	if (!r) {
 		if (packed)
 			release(packed, buffered);
@@ -148,14 +170,14 @@ int pml_qnix_isend(const void *data, size_t count, struct ompi_datatype_t *type,
 		ompi_request_free(request);
 		*request = &ompi_request_empty;
 	} else if (OPAL_UNLIKELY(packed != NULL)) {
-		release(packed, buffered);
+		free(packed);
 	}
 	return OMPI_SUCCESS;
 }
 
 /* ---- blocking --------------------------------------------------------------------------------------------------------- */
 
-static __opal_attribute_noinline__ int wait_for(const struct cmpi_req *req, struct ompi_communicator_t *comm, void *packed, bool buffered)
+static __opal_attribute_noinline__ int wait_for(struct cmpi_req *req, struct ompi_communicator_t *comm, void *packed, bool buffered)
 {
 	struct ompi_request_t *request;
 	int rc = queue_new(req, comm, packed, buffered, &request);
@@ -184,7 +206,7 @@ int pml_qnix_send(const void *data, size_t count, struct ompi_datatype_t *type, 
 	if (OPAL_UNLIKELY(err != CMPI_OK))
 		return wait_for(&req, comm, packed, buffered);
 	if (OPAL_UNLIKELY(packed != NULL))
-		release(packed, buffered);
+		free(packed);
 	return OMPI_SUCCESS;
 }
 
@@ -197,6 +219,7 @@ int pml_qnix_send_again(struct pml_qnix_request *r)
 	void *packed;
 	int rc;
 
+	envelope(r);
 	if (r->mode == MCA_PML_BASE_SEND_BUFFERED) {
 		rc = pml_qnix_isend(r->data, r->count, r->type, r->peer, r->cmpi.tag, r->mode, comm, &other);
 	} else {

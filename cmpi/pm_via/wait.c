@@ -96,6 +96,11 @@ bool via_wait_spared(struct cmpi *c)
 	return every && ++c->spared % every;
 }
 
+bool cmpi_crowded(const struct cmpi *c)
+{
+	return __atomic_load_n(&c->crowded, __ATOMIC_RELAXED); /* orders nothing */
+}
+
 void cmpi_at_work(struct cmpi *c)
 {
 	__atomic_store_n(&c->moved, true, __ATOMIC_RELAXED); /* see via_wait_spared */
