@@ -104,6 +104,7 @@ static inline struct pml_qnix_request *pml_qnix_request_new(struct ompi_communic
 		return NULL;
 	r->super.req_complete = REQUEST_PENDING;
 	r->super.req_state = OMPI_REQUEST_ACTIVE;
+	r->super.req_status.MPI_ERROR = OMPI_SUCCESS;
 	r->super.req_mpi_object.comm = comm;
 	atomic_store_explicit(&r->over, 0, memory_order_relaxed); /* nobody else knows it yet */
 	OBJ_RETAIN(comm);

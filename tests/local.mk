@@ -155,6 +155,7 @@ TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stre
 
 EXTRA_DIST += \
 	tests/mpi/check.h \
+	tests/mpi/layout.h \
 	tests/mpi/prove \
 	tests/mpi/run
 
@@ -163,6 +164,7 @@ if HAVE_OMPI
 check_PROGRAMS += \
 	tests/mpi/allocmem \
 	tests/mpi/anysource \
+	tests/mpi/buffered \
 	tests/mpi/collectives \
 	tests/mpi/connect \
 	tests/mpi/datatypes \
@@ -175,16 +177,20 @@ check_PROGRAMS += \
 	tests/mpi/onesided \
 	tests/mpi/order \
 	tests/mpi/reduce \
+	tests/mpi/requests \
 	tests/mpi/ring \
 	tests/mpi/soak \
 	tests/mpi/spawn \
 	tests/mpi/stall \
+	tests/mpi/statuses \
 	tests/mpi/threads
 
 tests_mpi_allocmem_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_allocmem_LDADD = $(MPI_LIBS)
 tests_mpi_anysource_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_anysource_LDADD = $(MPI_LIBS)
+tests_mpi_buffered_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_buffered_LDADD = $(MPI_LIBS)
 tests_mpi_collectives_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_collectives_LDADD = $(MPI_LIBS)
 tests_mpi_connect_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
@@ -210,6 +216,8 @@ tests_mpi_order_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_order_LDADD = $(MPI_LIBS)
 tests_mpi_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_reduce_LDADD = $(MPI_LIBS)
+tests_mpi_requests_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_requests_LDADD = $(MPI_LIBS)
 tests_mpi_ring_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_ring_LDADD = $(MPI_LIBS)
 tests_mpi_soak_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
@@ -218,6 +226,8 @@ tests_mpi_spawn_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_spawn_LDADD = $(MPI_LIBS)
 tests_mpi_stall_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_stall_LDADD = $(MPI_LIBS)
+tests_mpi_statuses_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_statuses_LDADD = $(MPI_LIBS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_threads_LDADD = $(MPI_LIBS)
 
