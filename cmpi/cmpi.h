@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * C-MPI: what the glue (BTL, later MTL and coll) may call.
+ * C-MPI: what the glue (BTL, MTL, PML and coll) may call.
  *
  * One `struct cmpi` per process: a NIC handle, one VI per peer, a pool of vbufs, credits, a registration cache.
  * Active messages carry a tag and one contiguous payload to a handler at the peer, exactly once and in the order of their
