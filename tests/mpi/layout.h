@@ -110,7 +110,7 @@ static inline void place_clear(struct place *p)
 	memset(p->room, LAYOUT_CANARY, (size_t)p->size);
 }
 
-/* Offset of the first byte of the memory that is not what it should be after a message of so many blocks, -1 when there is none. */
+/* The first byte of the room that is not what it should be after a message of so many blocks, -1 when there is none. */
 static inline long place_differs_after(struct place *p, uint64_t key, int blocks)
 {
 	place_draw(p, p->image, key, blocks);
@@ -118,7 +118,7 @@ static inline long place_differs_after(struct place *p, uint64_t key, int blocks
 		return -1;
 	for (long i = 0; i < p->size; i++)
 		if (p->room[i] != p->image[i])
-			return i - (p->at - p->room);
+			return i;
 	return -1;
 }
 
