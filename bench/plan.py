@@ -13,8 +13,8 @@ from runner import COLL, MIB, TESTS, Case, peer_arguments
 KIB = 1 << 10
 LARGEST = 1 << 40
 MTL = ("--mca", "pml", "cm", "--mca", "mtl", "qnix", "--mca", "btl", "qnix,self")
-# Without the last four it looks for a network first, and declines a host that has none.
-UCX = ("--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
+# Without the last eight it looks for a network first, and declines a host that has none.  The programs ask how far apart processors are in a shared window, which is osc/sm's.
+UCX = ("--mca", "pml", "ucx", "--mca", "osc", "ucx,sm", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
        "--mca", "osc_ucx_tls", "any", "--mca", "osc_ucx_devices", "any")
 PEERS = {
     "qnix": peer_arguments("qnix"),
