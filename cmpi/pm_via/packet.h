@@ -150,13 +150,14 @@ struct via_atomic_reply {
 enum {
 	VIA_SMALL = 48,     /* bytes of a packet that a vbuf has room for, and one cell of the NIC's link */
 	VIA_BUFFER = 32896, /* bytes of the largest packet: VIPX_BUFFER_SIZE */
-	VIA_R3_BYTES = VIA_BUFFER - (int)sizeof(struct via_r3_data),
+	VIA_R3_BYTES = 32768, /* whole lines, behind a header in whole lines */
 	VIA_EAGER_ONE = VIA_BUFFER - (int)sizeof(struct via_eager),
 	VIA_EAGER_FIRST = VIA_BUFFER - (int)sizeof(struct via_eager_start),
 	VIA_EAGER_NEXT = VIA_BUFFER - (int)sizeof(struct via_header),
 };
 
 _Static_assert(sizeof(struct via_header) == 8, "header is 8 bytes");
+_Static_assert((sizeof(struct via_r3_data) + 63) / 64 * 64 + VIA_R3_BYTES <= VIA_BUFFER && VIA_R3_BYTES % 64 == 0, "whole lines");
 _Static_assert(offsetof(struct via_header, id) == 2 && offsetof(struct via_header, noop_ack) == 6, "header layout");
 _Static_assert(sizeof(struct via_envelope) == 32, "envelope is 32 bytes");
 _Static_assert(sizeof(struct via_eager) == 20, "28 bytes of data ride along in a cell of the link");
