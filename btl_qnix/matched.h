@@ -13,6 +13,7 @@
 
 #include "ompi_config.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/mca/pml/pml_constants.h"
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"
 #include "opal/class/opal_list.h"
@@ -121,6 +122,29 @@ static inline int qnix_mpi_err(int err)
 	case CMPI_RESOURCE: return MPI_ERR_NO_MEM;
 	default: return MPI_ERR_OTHER;
 	}
+}
+
+static inline enum cmpi_mode qnix_mode(mca_pml_base_send_mode_t mode)
+{
+	return mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? CMPI_MODE_SYNC : mode == MCA_PML_BASE_SEND_READY ? CMPI_MODE_READY : CMPI_MODE_STANDARD;
+}
+
+/* How many bytes there are of a receive that was cancelled, failed or cut, too. */
+static inline size_t qnix_matched_bytes(const struct cmpi_req *req)
+{
+	bool none = req->status.cancelled || (req->status.err != CMPI_OK && req->status.err != CMPI_TRUNCATED);
+
+	return none ? 0 : req->status.length < req->size ? req->status.length : req->size;
+}
+
+/* What a receive of MPI got: so many bytes. */
+static inline void qnix_matched_got(const struct cmpi_req *req, size_t bytes, struct ompi_status_public_t *status)
+{
+	status->MPI_SOURCE = req->status.source;
+	status->MPI_TAG = req->status.tag;
+	status->MPI_ERROR = qnix_mpi_err(req->status.err);
+	status->_ucount = bytes;
+	status->_cancelled = req->status.cancelled;
 }
 
 #endif

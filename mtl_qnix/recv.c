@@ -17,8 +17,7 @@ static void unpack(struct mtl_qnix_request *r, size_t bytes)
 static __opal_attribute_noinline__ size_t unusual(struct mtl_qnix_request *r)
 {
 	const struct cmpi_req *req = &r->cmpi;
-	bool none = req->status.cancelled || (req->status.err != CMPI_OK && req->status.err != CMPI_TRUNCATED);
-	size_t bytes = none ? 0 : req->status.length < req->size ? req->status.length : req->size;
+	size_t bytes = qnix_matched_bytes(req);
 
 	if (r->packed)
 		unpack(r, bytes);
@@ -29,16 +28,11 @@ static __opal_attribute_noinline__ size_t unusual(struct mtl_qnix_request *r)
 static void received(struct cmpi_req *req)
 {
 	struct mtl_qnix_request *r = mtl_qnix_request_of(req);
-	struct ompi_status_public_t *status = &r->super.ompi_req->req_status;
 	size_t bytes = req->status.length;
 
 	if (OPAL_UNLIKELY(r->packed != NULL || req->status.cancelled || req->status.err != CMPI_OK))
 		bytes = unusual(r);
-	status->MPI_SOURCE = req->status.source;
-	status->MPI_TAG = req->status.tag;
-	status->MPI_ERROR = qnix_mpi_err(req->status.err);
-	status->_ucount = bytes;
-	status->_cancelled = req->status.cancelled;
+	qnix_matched_got(req, bytes, &r->super.ompi_req->req_status);
 	r->super.completion_callback(&r->super);
 }
 

@@ -5,11 +5,6 @@
  */
 #include "mtl_qnix/mtl_qnix.h"
 
-static inline enum cmpi_mode mode_of(mca_pml_base_send_mode_t mode)
-{
-	return mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? CMPI_MODE_SYNC : mode == MCA_PML_BASE_SEND_READY ? CMPI_MODE_READY : CMPI_MODE_STANDARD;
-}
-
 /* *packed: to be freed; NULL: the data lie where they are.  Returns an error of Open MPI. */
 static inline int prepare(struct cmpi_req *req, struct ompi_communicator_t *comm, int dest, int tag,
                           struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, void **packed)
@@ -31,7 +26,7 @@ static inline int prepare(struct cmpi_req *req, struct ompi_communicator_t *comm
 	req->size = size;
 	req->comm = &qnix_comm(comm)->cmpi;
 	req->tag = tag;
-	req->mode = mode_of(mode);
+	req->mode = qnix_mode(mode);
 	return OMPI_SUCCESS;
 }
 

@@ -25,8 +25,7 @@ static void unpack(const struct pml_qnix_request *r, size_t bytes)
 static __opal_attribute_noinline__ size_t unusual(struct pml_qnix_request *r)
 {
 	const struct cmpi_req *req = &r->cmpi;
-	bool none = req->status.cancelled || (req->status.err != CMPI_OK && req->status.err != CMPI_TRUNCATED);
-	size_t bytes = none ? 0 : req->status.length < req->size ? req->status.length : req->size;
+	size_t bytes = qnix_matched_bytes(req);
 
 	if (r->packed && bytes)
 		unpack(r, bytes);
@@ -39,16 +38,11 @@ static __opal_attribute_noinline__ size_t unusual(struct pml_qnix_request *r)
 static void received(struct cmpi_req *req)
 {
 	struct pml_qnix_request *r = pml_qnix_request_of(req);
-	ompi_status_public_t *status = &r->super.req_status;
 	size_t bytes = req->status.length;
 
 	if (OPAL_UNLIKELY(r->packed != NULL || req->status.cancelled || req->status.err != CMPI_OK))
 		bytes = unusual(r);
-	status->MPI_SOURCE = req->status.source;
-	status->MPI_TAG = req->status.tag;
-	status->MPI_ERROR = qnix_mpi_err(req->status.err);
-	status->_ucount = bytes;
-	status->_cancelled = req->status.cancelled;
+	qnix_matched_got(req, bytes, &r->super.req_status);
 	pml_qnix_request_end(r);
 }
 
@@ -197,7 +191,7 @@ int pml_qnix_recv(void *data, size_t count, struct ompi_datatype_t *type, int fr
 	await(&req);
 	if (OPAL_UNLIKELY(req.status.err != CMPI_OK))
 		qnix_matched_failed(&pml_qnix.matched, &req, req.status.err);
-	tell(status, req.status.source, req.status.tag, req.status.length < req.size ? req.status.length : req.size, false);
+	tell(status, req.status.source, req.status.tag, qnix_matched_bytes(&req), false);
 	return qnix_mpi_err(req.status.err);
 }
 

@@ -9,11 +9,6 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-static inline enum cmpi_mode mode_of(mca_pml_base_send_mode_t mode)
-{
-	return mode == MCA_PML_BASE_SEND_SYNCHRONOUS ? CMPI_MODE_SYNC : mode == MCA_PML_BASE_SEND_READY ? CMPI_MODE_READY : CMPI_MODE_STANDARD;
-}
-
 /* What a packed message has behind it: memory of the C library, or of the buffer of MPI_Buffer_attach. */
 static void release(void *packed, bool buffered)
 {
@@ -57,7 +52,7 @@ static inline int prepare(struct cmpi_req *req, const void *data, size_t count, 
 		return OMPI_ERR_UNREACH;
 	req->comm = &qnix_comm(comm)->cmpi;
 	req->tag = tag;
-	req->mode = mode_of(mode);
+	req->mode = qnix_mode(mode);
 	if (OPAL_UNLIKELY(!pml_qnix_in_one_piece(type, count)))
 		return pack(req, data, count, type, packed);
 	req->buf = (char *)data + type->super.true_lb;
