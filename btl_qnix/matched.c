@@ -186,12 +186,15 @@ int qnix_matched_del_procs(struct qnix_matched *m, size_t n, struct ompi_proc_t 
 int qnix_matched_add_comm(struct ompi_communicator_t *comm)
 {
 	int size = ompi_group_size(comm->c_remote_group);
-	struct qnix_comm *c = calloc(1, sizeof(*c) + (size_t)size * sizeof(c->to[0]));
+	struct qnix_comm *c;
 
+	if (qnix_context(comm) > CMPI_CONTEXT_MAX || size > CMPI_RANK_MAX + 1 || comm->c_my_rank > CMPI_RANK_MAX)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	c = calloc(1, sizeof(*c) + (size_t)size * sizeof(c->to[0]));
 	if (!c)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	c->cmpi.context = qnix_context(comm);
-	c->cmpi.rank = (uint32_t)comm->c_my_rank;
+	c->cmpi.context = (uint16_t)qnix_context(comm);
+	c->cmpi.rank = (uint16_t)comm->c_my_rank;
 	c->size = size;
 	comm->c_pml_comm = (struct mca_pml_comm_t *)c;
 	return OMPI_SUCCESS;

@@ -36,7 +36,7 @@ static inline uint32_t qnix_context(const struct ompi_communicator_t *comm)
 }
 #endif
 
-enum { QNIX_CONTEXT_MAX = 1 << 30, QNIX_TAG_MAX = INT_MAX };
+enum { QNIX_CONTEXT_MAX = CMPI_CONTEXT_MAX, QNIX_TAG_MAX = INT_MAX };
 
 /* A process; the MTL's endpoint of its ompi_proc_t, as no more than one of the two components sends.  Freed when the component's use ends. */
 struct qnix_peer {

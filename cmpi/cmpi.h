@@ -154,14 +154,16 @@ void cmpi_only_looks(struct cmpi *cmpi, uint8_t every);
 enum {
 	CMPI_ANY_SOURCE = -1,
 	CMPI_ANY_TAG = -1,       /* matches tags from 0 on; tags below -1 are the MPI library's own */
+	CMPI_CONTEXT_MAX = 0xFFFF,
+	CMPI_RANK_MAX = 0xFFFE,  /* with a context and a tag a source is one word, which is what messages carry and are matched by */
 	CMPI_REQ_MODULE = 18,    /* words of a request that belong to the protocol module */
 };
 enum cmpi_mode { CMPI_MODE_STANDARD, CMPI_MODE_SYNC, CMPI_MODE_READY };
 
 /* A communicator, as far as messages are concerned; the caller's memory while messages or receives of it are pending. */
 struct cmpi_comm {
-	uint32_t context;
-	uint32_t rank;           /* of this process: the source that its messages show */
+	uint16_t context;
+	uint16_t rank;           /* of this process: the source that its messages show, at most CMPI_RANK_MAX */
 	uint32_t nrcvany;        /* receives posted for any source; the engine's */
 };
 

@@ -82,7 +82,7 @@ static void sweep(struct mpip_engine *e, struct mpip_bin **all)
 
 static void table_insert(struct mpip_engine *e, struct mpip_bin *bin)
 {
-	struct mpip_bin **head = &e->bucket[mpip_hash(e, bin->context, bin->source, bin->tag)];
+	struct mpip_bin **head = &e->bucket[mpip_hash(e, bin->key)];
 
 	bin->chain = *head;
 	*head = bin;
@@ -103,7 +103,7 @@ static void make_room(struct mpip_engine *e)
 	}
 }
 
-struct mpip_bin *mpip_bin_create(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag)
+struct mpip_bin *mpip_bin_create(struct mpip_engine *e, uint64_t key)
 {
 	struct mpip_bin *bin;
 
@@ -113,7 +113,7 @@ struct mpip_bin *mpip_bin_create(struct mpip_engine *e, uint32_t context, int32_
 		return NULL;
 	bin = e->free_bins;
 	e->free_bins = bin->chain;
-	*bin = (struct mpip_bin){.context = context, .source = source, .tag = tag};
+	*bin = (struct mpip_bin){.key = key, .class = mpip_class_of(key)};
 	table_insert(e, bin);
 	e->nbins++;
 	return bin;

@@ -101,7 +101,7 @@ int cmpi_recv(struct cmpi *c, struct cmpi_req *req)
 
 	mpip_lock(e);
 	req->status.source = req->source;
-	if (!mpip_search_unexpected(e, req->comm->context, req->source, req->tag, &message)) {
+	if (!mpip_search_unexpected(e, mpip_req_key(req), &message)) {
 		mpip_unlock(e);
 		return err;
 	}

@@ -3,7 +3,7 @@
  * The ADI progress engine: requests, posted and unexpected queues, matching.  It decides which receive a message belongs to;
  * the protocol modules move the data.  What it keeps of a struct cmpi and of a peer is the first member of each.
  *
- * Queues.  Everything that waits for a match lies in a *bin*: one for each (context, source, tag) that is in use, wildcards
+ * Queues.  Everything that waits for a match lies in a *bin*: one for each key (context, source, tag) that is in use, wildcards
  * (-1) included, found by hash.  A posted receive is in the bin of what it asks for, in the order of posting.  A message is
  * in the bin of what it is, and in up to three more: those of the wildcards that match it.  So the oldest match of either is
  * at the head of some bin, and finding it takes one lookup for a message, four when wildcards are posted, and one for a
@@ -41,21 +41,50 @@ struct mpip_link {
 	struct mpip_bin *bin; /* NULL: in none of that class */
 };
 
+/* What a message is, or what a receive asks for, in one word: context, source and tag, from the low bits on. */
+static inline uint64_t mpip_key(uint16_t context, int32_t source, int32_t tag)
+{
+	return context | (uint64_t)(uint16_t)source << 16 | (uint64_t)(uint32_t)tag << 32;
+}
+
+static inline int32_t mpip_key_source(uint64_t key)
+{
+	uint16_t source = (uint16_t)(key >> 16);
+
+	return source > CMPI_RANK_MAX ? CMPI_ANY_SOURCE : source;
+}
+
+static inline int32_t mpip_key_tag(uint64_t key)
+{
+	return (int32_t)(key >> 32);
+}
+
+/* May a message have it?  It comes from a peer. */
+static inline bool mpip_key_ok(uint64_t key)
+{
+	return mpip_key_source(key) != CMPI_ANY_SOURCE && mpip_key_tag(key) != CMPI_ANY_TAG;
+}
+
+/* What a receive asks for. */
+static inline uint64_t mpip_req_key(const struct cmpi_req *req)
+{
+	return mpip_key(req->comm->context, req->source, req->tag);
+}
+
 /* A message that has arrived before its receive.  Part of a module's record of it. */
 struct cmpi_message {
 	struct cmpi_proc *from;
 	struct cmpi_message *next, *prev; /* all, by arrival */
 	struct mpip_link link[MPIP_CLASSES];
-	uint32_t context;
-	int32_t source, tag;
+	uint64_t key;
 	uint64_t length;
 };
 
 /* 64 bytes, so that an empty bin that is used again and again costs one cache line. */
 struct mpip_bin {
 	struct mpip_bin *chain;
-	uint32_t context;
-	int32_t source, tag;
+	uint64_t key;
+	enum mpip_class class;
 	uint32_t reserved;
 	struct cmpi_req *posted, *posted_tail;
 	struct cmpi_message *unexpected, *unexpected_tail;
@@ -113,29 +142,23 @@ static inline void mpip_unlock(struct mpip_engine *e)
 		via_lock_give(&e->lock);
 }
 
-/* May a message have these?  They come from a peer. */
-static inline bool mpip_envelope_ok(int32_t source, int32_t tag)
-{
-	return source >= 0 && tag != CMPI_ANY_TAG;
-}
-
 /* bin.c */
 bool mpip_init(struct mpip_engine *e, bool threads);
 void mpip_fini(struct mpip_engine *e);
-struct mpip_bin *mpip_bin_create(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag);
+struct mpip_bin *mpip_bin_create(struct mpip_engine *e, uint64_t key);
 
 /* queue.c */
-struct cmpi_req *mpip_match_posted(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag);
+struct cmpi_req *mpip_match_posted(struct mpip_engine *e, uint64_t key);
 bool mpip_enqposted(struct mpip_engine *e, struct cmpi_req *req);
 void mpip_deqposted(struct mpip_engine *e, struct cmpi_req *req);
 /* *out NULL: there is none.  False: no memory for the search. */
-bool mpip_search_unexpected(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag, struct cmpi_message **out);
+bool mpip_search_unexpected(struct mpip_engine *e, uint64_t key, struct cmpi_message **out);
 /* False: no memory, and the message is in no queue. */
 bool mpip_enqunexpected(struct mpip_engine *e, struct cmpi_message *message);
 void mpip_dequnexpected(struct mpip_engine *e, struct cmpi_message *message);
 
-/* recv.c: what modules call when a message arrives (NULL: it is unexpected, see mpip_enqunexpected) */
-struct cmpi_req *mpip_arrived(struct cmpi *c, struct cmpi_proc *from, uint32_t context, int32_t source, int32_t tag);
+/* recv.c: what modules call when a message arrives (NULL: it is unexpected, see mpip_enqunexpected, unless its key is not mpip_key_ok) */
+struct cmpi_req *mpip_arrived(struct cmpi *c, struct cmpi_proc *from, uint64_t key);
 void mpip_unpost(struct cmpi *c, struct cmpi_req *req);
 
 /* cancel.c */
@@ -207,10 +230,10 @@ static inline void mpip_tell(struct mpip_engine *e)
 }
 
 /* What a receive got. */
-static inline void mpip_req_got(struct cmpi_req *req, int32_t source, int32_t tag, uint64_t length)
+static inline void mpip_req_got(struct cmpi_req *req, uint64_t key, uint64_t length)
 {
-	req->status.source = source;
-	req->status.tag = tag;
+	req->status.source = mpip_key_source(key);
+	req->status.tag = mpip_key_tag(key);
 	req->status.length = length;
 	req->status.err = length <= req->size ? CMPI_OK : CMPI_TRUNCATED;
 	req->status.cancelled = false;

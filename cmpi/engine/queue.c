@@ -10,25 +10,23 @@
 static inline void unlink_posted(struct mpip_engine *e, struct cmpi_req *req)
 {
 	struct mpip_bin *bin = req->bin;
-	enum mpip_class class = mpip_class_of(req->source, req->tag);
 
 	*(req->prev ? &req->prev->next : &bin->posted) = req->next;
 	*(req->next ? &req->next->prev : &bin->posted_tail) = req->prev;
 	mpip_req_set(req, MPIP_REQ_RECEIVING);
-	e->nposted[class]--;
-	e->wild -= class != MPIP_EXACT;
+	e->nposted[bin->class]--;
+	e->wild -= bin->class != MPIP_EXACT;
 }
 
 /* Of the receives with wildcards that a message matches the oldest, if it is older than `best`. */
-static __attribute__((noinline)) struct cmpi_req *older_wild(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag,
-                                                             struct cmpi_req *best)
+static __attribute__((noinline)) struct cmpi_req *older_wild(struct mpip_engine *e, uint64_t key, struct cmpi_req *best)
 {
 	for (enum mpip_class class = MPIP_ANY_TAG; class < MPIP_CLASSES; class ++) {
 		struct mpip_bin *bin;
 
-		if (!e->nposted[class] || !mpip_class_matches(class, tag))
+		if (!e->nposted[class] || !mpip_class_matches(class, key))
 			continue;
-		bin = mpip_bin_find(e, context, mpip_class_source(class, source), mpip_class_tag(class, tag));
+		bin = mpip_bin_find(e, mpip_class_key(class, key));
 		if (bin && bin->posted && (!best || bin->posted->sequence < best->sequence))
 			best = bin->posted;
 	}
@@ -36,13 +34,13 @@ static __attribute__((noinline)) struct cmpi_req *older_wild(struct mpip_engine 
 }
 
 /* The receive for a message, taken out of the queue; NULL: none. */
-struct cmpi_req *mpip_match_posted(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag)
+struct cmpi_req *mpip_match_posted(struct mpip_engine *e, uint64_t key)
 {
-	struct mpip_bin *bin = mpip_bin_find(e, context, source, tag);
+	struct mpip_bin *bin = mpip_bin_find(e, key);
 	struct cmpi_req *req = bin ? bin->posted : NULL;
 
 	if (__builtin_expect(e->wild != 0, 0))
-		req = older_wild(e, context, source, tag, req);
+		req = older_wild(e, key, req);
 	if (req)
 		unlink_posted(e, req);
 	return req;
@@ -51,14 +49,13 @@ struct cmpi_req *mpip_match_posted(struct mpip_engine *e, uint32_t context, int3
 /* A receive that no message matches so far.  False: no memory. */
 bool mpip_enqposted(struct mpip_engine *e, struct cmpi_req *req)
 {
-	struct mpip_bin *bin = mpip_bin_get(e, req->comm->context, req->source, req->tag);
-	enum mpip_class class = mpip_class_of(req->source, req->tag);
+	struct mpip_bin *bin = mpip_bin_get(e, mpip_req_key(req));
 
 	if (__builtin_expect(!bin, 0))
 		return false;
 	mpip_bin_append(e, bin, req);
-	e->nposted[class]++;
-	e->wild += class != MPIP_EXACT;
+	e->nposted[bin->class]++;
+	e->wild += bin->class != MPIP_EXACT;
 	return true;
 }
 
@@ -70,9 +67,9 @@ void mpip_deqposted(struct mpip_engine *e, struct cmpi_req *req)
 /* ---- unexpected messages ------------------------------------------------------------------------------------------- */
 
 /* The oldest message that a receive matches; it stays in the queue. */
-bool mpip_search_unexpected(struct mpip_engine *e, uint32_t context, int32_t source, int32_t tag, struct cmpi_message **out)
+bool mpip_search_unexpected(struct mpip_engine *e, uint64_t key, struct cmpi_message **out)
 {
-	enum mpip_class class = mpip_class_of(source, tag);
+	enum mpip_class class = mpip_class_of(key);
 	struct mpip_bin *bin;
 
 	*out = NULL;
@@ -80,7 +77,7 @@ bool mpip_search_unexpected(struct mpip_engine *e, uint32_t context, int32_t sou
 		return true;
 	if (__builtin_expect(!(e->kept & 1 << class), 0) && !mpip_keep_class(e, class))
 		return false;
-	bin = mpip_bin_find(e, context, source, tag);
+	bin = mpip_bin_find(e, key);
 	if (bin)
 		*out = bin->unexpected;
 	return true;

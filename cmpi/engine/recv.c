@@ -27,10 +27,9 @@ static inline void tell_unposted(struct cmpi *c, const struct cmpi_req *req, str
 	}
 }
 
-static __attribute__((noinline)) struct cmpi_req *arrived(struct cmpi *c, struct cmpi_proc *from, uint32_t context, int32_t source,
-                                                          int32_t tag)
+static __attribute__((noinline)) struct cmpi_req *arrived(struct cmpi *c, struct cmpi_proc *from, uint64_t key)
 {
-	struct cmpi_req *req = mpip_match_posted(mpip_engine(c), context, source, tag);
+	struct cmpi_req *req = mpip_key_ok(key) ? mpip_match_posted(mpip_engine(c), key) : NULL;
 
 	if (req)
 		tell_unposted(c, req, from);
@@ -38,17 +37,17 @@ static __attribute__((noinline)) struct cmpi_req *arrived(struct cmpi *c, struct
 }
 
 /*
- * A message of `from` has arrived: the receive for it, which is the module's from now on.  NULL: it is unexpected.  The usual
- * one is like the last, has a receive that no module is to be told of, and there are no wildcards.
+ * A message of `from` has arrived: the receive for it, which is the module's from now on.  NULL: it is unexpected, or no message may have
+ * that key (none has a wildcard's).  The usual one is like the last, has a receive that no module is to be told of, and there are no wildcards.
  */
-struct cmpi_req *mpip_arrived(struct cmpi *c, struct cmpi_proc *from, uint32_t context, int32_t source, int32_t tag)
+struct cmpi_req *mpip_arrived(struct cmpi *c, struct cmpi_proc *from, uint64_t key)
 {
 	struct mpip_engine *e = mpip_engine(c);
 	struct mpip_bin *bin = e->recent;
 	struct cmpi_req *req;
 
-	if (__builtin_expect(!bin || !mpip_bin_is(bin, context, source, tag) || e->wild || !(req = bin->posted) || req->to, 0))
-		return arrived(c, from, context, source, tag);
+	if (__builtin_expect(!bin || bin->key != key || e->wild || !(req = bin->posted) || req->to, 0))
+		return arrived(c, from, key);
 	mpip_bin_take(e, bin, req);
 	return req;
 }
@@ -83,7 +82,7 @@ static __attribute__((noinline)) int start(struct cmpi *c, struct cmpi_req *req)
 	int err = CMPI_RESOURCE;
 
 	mpip_lock(e);
-	if (__builtin_expect(!mpip_search_unexpected(e, req->comm->context, req->source, req->tag, &message), 0))
+	if (__builtin_expect(!mpip_search_unexpected(e, mpip_req_key(req), &message), 0))
 		goto out;
 	if (message) {
 		mpip_dequnexpected(e, message);
@@ -103,8 +102,7 @@ int cmpi_irecv(struct cmpi *c, struct cmpi_req *req)
 	struct mpip_engine *e = mpip_engine(c);
 	struct mpip_bin *bin = __builtin_expect(e->threads, 0) ? NULL : e->recent; /* without the lock nothing else is looked at */
 
-	if (__builtin_expect(!bin || e->first || !mpip_bin_is(bin, req->comm->context, req->source, req->tag) || req->to ||
-	                     mpip_class_of(req->source, req->tag) != MPIP_EXACT, 0))
+	if (__builtin_expect(!bin || e->first || bin->key != mpip_req_key(req) || bin->class != MPIP_EXACT || req->to, 0))
 		return start(c, req);
 	mpip_bin_append(e, bin, req);
 	e->nposted[MPIP_EXACT]++;
@@ -132,10 +130,10 @@ static struct cmpi_message *probe(struct cmpi *c, struct cmpi_comm *comm, int32_
 	struct cmpi_message *message;
 
 	mpip_lock(e);
-	if (!mpip_search_unexpected(e, comm->context, source, tag, &message))
+	if (!mpip_search_unexpected(e, mpip_key(comm->context, source, tag), &message))
 		message = NULL; /* no memory to look: the caller will ask again */
 	if (message)
-		*status = (struct cmpi_status){.source = message->source, .tag = message->tag, .length = message->length};
+		*status = (struct cmpi_status){.source = mpip_key_source(message->key), .tag = mpip_key_tag(message->key), .length = message->length};
 	if (message && out)
 		mpip_dequnexpected(e, message);
 	mpip_unlock(e);

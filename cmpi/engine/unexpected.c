@@ -7,9 +7,9 @@ bool mpip_link_message(struct mpip_engine *e, struct cmpi_message *message, enum
 	struct mpip_link *link = &message->link[class];
 	struct mpip_bin *bin;
 
-	if (!mpip_class_matches(class, message->tag))
+	if (!mpip_class_matches(class, message->key))
 		return true;
-	bin = mpip_bin_get(e, message->context, mpip_class_source(class, message->source), mpip_class_tag(class, message->tag));
+	bin = mpip_bin_get(e, mpip_class_key(class, message->key));
 	if (!bin)
 		return false;
 	link->bin = bin;

@@ -28,23 +28,24 @@ static uint32_t *held(struct cmpi_proc *self)
 	return &mpip_process(self)->held;
 }
 
-static void copy(struct cmpi_req *recv, const void *data, const struct cmpi_comm *comm, int tag, uint64_t len)
+static void copy(struct cmpi_req *recv, const void *data, uint64_t key, uint64_t len)
 {
 	uint64_t room = recv->size < len ? recv->size : len;
 
 	if (room)
 		memmove(recv->buf, data, (size_t)room);
-	mpip_req_got(recv, (int32_t)comm->rank, tag, len);
+	mpip_req_got(recv, key, len);
 }
 
 /* A receive that waits gets it at once. */
 static bool deliver(struct cmpi *c, struct cmpi_proc *self, const void *buf, uint64_t len, int tag, const struct cmpi_comm *comm)
 {
-	struct cmpi_req *recv = mpip_arrived(c, self, comm->context, (int32_t)comm->rank, tag);
+	uint64_t key = mpip_key(comm->context, comm->rank, tag);
+	struct cmpi_req *recv = mpip_arrived(c, self, key);
 
 	if (!recv)
 		return false;
-	copy(recv, buf, comm, tag, len);
+	copy(recv, buf, key, len);
 	mpip_req_end(mpip_engine(c), recv, recv->status.err);
 	return true;
 }
@@ -58,9 +59,7 @@ static struct self_message *enqueue(struct cmpi *c, struct cmpi_proc *self, uint
 		return NULL;
 	m->send = NULL;
 	m->message.from = self;
-	m->message.context = comm->context;
-	m->message.source = (int32_t)comm->rank;
-	m->message.tag = tag;
+	m->message.key = mpip_key(comm->context, comm->rank, tag);
 	m->message.length = len;
 	if (mpip_enqunexpected(mpip_engine(c), &m->message))
 		return m;
@@ -152,9 +151,8 @@ static void end_send(struct mpip_engine *e, struct cmpi_req *send, int err)
 static int mpip_self_uirecv(struct cmpi *c, struct cmpi_proc *self, struct cmpi_message *message, struct cmpi_req *req)
 {
 	struct self_message *m = (struct self_message *)message;
-	struct cmpi_comm from = {.context = message->context, .rank = (uint32_t)message->source};
 
-	copy(req, m->send ? m->send->buf : m->data, &from, message->tag, message->length);
+	copy(req, m->send ? m->send->buf : m->data, message->key, message->length);
 	mpip_req_end(mpip_engine(c), req, req->status.err);
 	if (m->send)
 		end_send(mpip_engine(c), m->send, CMPI_OK);

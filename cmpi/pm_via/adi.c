@@ -32,7 +32,7 @@ static void received(void *arg, int err)
 	struct cmpi_req *req = arg;
 	const struct via_envelope *envelope = &part(req)->recv.envelope;
 
-	mpip_req_got(req, (int32_t)envelope->src_lrank, envelope->tag, envelope->data_length);
+	mpip_req_got(req, envelope->key, envelope->data_length);
 	if (err != CMPI_OK)
 		req->status.err = err;
 	mpip_req_tell(req);
@@ -55,15 +55,13 @@ bool via_adi_arrived(struct via_incoming *msg, struct via_recv **recv)
 {
 	const struct via_envelope *envelope = &msg->envelope;
 	struct cmpi *c = msg->proc->cmpi;
-	struct cmpi_req *req = mpip_arrived(c, msg->proc, envelope->context, (int32_t)envelope->src_lrank, envelope->tag);
+	struct cmpi_req *req = mpip_arrived(c, msg->proc, envelope->key);
 
 	*recv = req ? prepare(req) : NULL;
 	if (req)
 		return true;
 	msg->message.from = msg->proc;
-	msg->message.context = envelope->context;
-	msg->message.source = (int32_t)envelope->src_lrank;
-	msg->message.tag = envelope->tag;
+	msg->message.key = envelope->key;
 	msg->message.length = envelope->data_length;
 	return mpip_enqunexpected(&c->engine, &msg->message);
 }
@@ -76,7 +74,7 @@ int mpip_via_uirecv(struct cmpi *c, struct cmpi_proc *from, struct cmpi_message 
 	(void)from;
 	if (!via_match_take((struct via_incoming *)message, recv, &err))
 		return CMPI_OK;
-	mpip_req_got(req, (int32_t)recv->envelope.src_lrank, recv->envelope.tag, recv->envelope.data_length);
+	mpip_req_got(req, recv->envelope.key, recv->envelope.data_length);
 	mpip_req_end(&c->engine, req, err == CMPI_OK ? req->status.err : err);
 	return CMPI_OK;
 }
@@ -96,8 +94,7 @@ static int start(struct cmpi_proc *proc, struct cmpi_req *req)
 
 	send->buf = req->buf;
 	send->envelope = (struct via_envelope){
-		.context = req->comm->context, .tag = req->tag, .data_length = req->size, .src_lrank = req->comm->rank,
-		.mode = (uint16_t)req->mode,
+		.key = mpip_key(req->comm->context, req->comm->rank, req->tag), .data_length = req->size, .mode = (uint16_t)req->mode,
 	};
 	send->done = sent;
 	send->arg = req;

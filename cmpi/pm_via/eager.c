@@ -45,8 +45,7 @@ static inline int left(struct cmpi_proc *proc, size_t len)
 }
 
 /* By way of a vbuf, or of a buffer.  CMPI_AGAIN: there is none. */
-static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf,
-                                                 size_t len)
+static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, uint64_t key, const void *buf, size_t len)
 {
 	size_t size = sizeof(struct via_eager) + len;
 	struct via_vbuf *v = via_packet_new(proc->cmpi, size, false);
@@ -55,25 +54,25 @@ static __attribute__((noinline)) int send_packet(struct cmpi_proc *proc, const s
 	if (via_unlikely(!v))
 		return CMPI_AGAIN;
 	to = via_vbuf_packet(v);
-	memcpy(to + sizeof(struct via_header), envelope, sizeof(*envelope));
+	memcpy(to + sizeof(struct via_header), &key, sizeof(key));
 	via_copy(to + sizeof(struct via_eager), buf, len);
 	via_flow_send(proc, v, VIA_PKT_EAGER);
 	return left(proc, len);
 }
 
 /* One packet; the caller has seen that it may go. */
-static inline int send_one(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len)
+static inline int send_one(struct cmpi_proc *proc, uint64_t key, const void *buf, size_t len)
 {
-	VIPX_SHORT message = {.A = envelope, .B = buf, .ALength = sizeof(*envelope), .BLength = (VIP_UINT32)len};
+	VIPX_SHORT message = {.A = &key, .B = buf, .ALength = sizeof(key), .BLength = (VIP_UINT32)len};
 
 	if (via_likely(via_flow_short(proc, VIA_PKT_EAGER, &message)))
 		return left(proc, message.BLength);
-	return send_packet(proc, envelope, message.B, message.BLength);
+	return send_packet(proc, key, message.B, message.BLength);
 }
 
-int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len)
+int via_eager_send(struct cmpi_proc *proc, uint64_t key, const void *buf, size_t len)
 {
-	return send_one(proc, envelope, buf, len);
+	return send_one(proc, key, buf, len);
 }
 
 /* As for an active message: what is accepted leaves now, because its sender may leave MPI for long. */
@@ -90,9 +89,7 @@ static inline bool open(struct cmpi_proc *proc, size_t len)
 /* CMPI_AGAIN: not now. */
 static inline int send_now(struct cmpi_proc *proc, const void *buf, size_t len, int tag, const struct cmpi_comm *comm, int mode)
 {
-	const struct via_eager_envelope envelope = {.context = comm->context, .tag = tag, .src_lrank = comm->rank};
-
-	return via_likely(mode != CMPI_MODE_SYNC && open(proc, len)) ? send_one(proc, &envelope, buf, len) : CMPI_AGAIN;
+	return via_likely(mode != CMPI_MODE_SYNC && open(proc, len)) ? send_one(proc, mpip_key(comm->context, comm->rank, tag), buf, len) : CMPI_AGAIN;
 }
 
 static __attribute__((noinline)) int send_waiting(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count,
@@ -117,25 +114,23 @@ int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size
 bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len)
 {
 	struct cmpi *c = proc->cmpi;
-	struct via_eager_envelope envelope;
 	struct cmpi_req *req;
+	uint64_t key;
 	size_t room;
 
 	if (via_unlikely(len < sizeof(struct via_eager) || proc->eager))
 		return false;
 	len -= sizeof(struct via_eager);
-	memcpy(&envelope, packet + sizeof(struct via_header), sizeof(envelope));
+	memcpy(&key, packet + sizeof(struct via_header), sizeof(key));
 	packet += sizeof(struct via_eager);
-	if (via_unlikely(!mpip_envelope_ok((int32_t)envelope.src_lrank, envelope.tag)))
-		return false;
 	proc->packet_no_in++;
-	req = via_likely(!c->adi) ? mpip_arrived(c, proc, envelope.context, (int32_t)envelope.src_lrank, envelope.tag) : NULL;
+	req = via_likely(!c->adi) ? mpip_arrived(c, proc, key) : NULL;
 	if (!req)
-		return via_eager_unexpected(proc, &envelope, packet, len);
+		return via_eager_unexpected(proc, key, packet, len);
 	room = via_likely(len <= req->size) ? len : (size_t)req->size;
 	via_copy(req->buf, packet, room);
 	via_flow_consumed(proc, (uint32_t)len + VIA_EAGER_CHARGE);
-	mpip_req_got(req, (int32_t)envelope.src_lrank, envelope.tag, len);
+	mpip_req_got(req, key, len);
 	mpip_req_done(&c->engine, req);
 	return true;
 }

@@ -110,8 +110,7 @@ static int series_send(struct cmpi_proc *proc, struct via_send *send)
 static int one_send(struct cmpi_proc *proc, struct via_send *send)
 {
 	const struct via_envelope *e = &send->envelope;
-	const struct via_eager_envelope one = {.context = e->context, .tag = e->tag, .src_lrank = e->src_lrank};
-	int err = via_eager_may(proc) ? via_eager_send(proc, &one, send->buf, (size_t)e->data_length) : CMPI_AGAIN;
+	int err = via_eager_may(proc) ? via_eager_send(proc, e->key, send->buf, (size_t)e->data_length) : CMPI_AGAIN;
 
 	if (err == CMPI_OK)
 		via_send_done(send, CMPI_OK);
@@ -268,8 +267,7 @@ static bool eager_data(struct via_incoming *msg, const void *data, size_t len)
 /* Is an envelope possible now? */
 static bool envelope_ok(struct cmpi_proc *proc, const struct via_envelope *envelope)
 {
-	return !proc->eager && envelope->packet_no == proc->packet_no_in++ &&
-	       mpip_envelope_ok((int32_t)envelope->src_lrank, envelope->tag);
+	return !proc->eager && envelope->packet_no == proc->packet_no_in++ && mpip_key_ok(envelope->key);
 }
 
 /* Room for an unexpected message before the engine keeps a pointer to it. */
@@ -308,14 +306,11 @@ bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope
 }
 
 /* A message of one packet that was not delivered on the short way. */
-bool via_eager_unexpected(struct cmpi_proc *proc, const struct via_eager_envelope *one, const void *data, size_t len)
+bool via_eager_unexpected(struct cmpi_proc *proc, uint64_t key, const void *data, size_t len)
 {
-	const struct via_envelope envelope = {
-		.context = one->context, .tag = one->tag, .data_length = len, .src_lrank = one->src_lrank,
-		.packet_no = (uint16_t)(proc->packet_no_in - 1),
-	};
+	const struct via_envelope envelope = {.key = key, .data_length = len, .packet_no = (uint16_t)(proc->packet_no_in - 1)};
 
-	return eager_begin(proc, &envelope, data, len);
+	return mpip_key_ok(key) && eager_begin(proc, &envelope, data, len);
 }
 
 bool via_eager_next(struct cmpi_proc *proc, const void *data, size_t len)

@@ -24,7 +24,7 @@ struct via_incoming; /* a message whose envelope has arrived and whose data is n
 struct via_send {
 	/* caller fills */
 	const void *buf;
-	struct via_envelope envelope; /* context, tag, data_length, src_lrank, mode; the rest is filled here */
+	struct via_envelope envelope; /* key, data_length, mode; the rest is filled here */
 	cmpi_done_fn *done;
 	void *arg;
 	/* private */

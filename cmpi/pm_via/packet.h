@@ -60,28 +60,22 @@ enum { VIA_CONSUMED_UNIT = 4096, VIA_EAGER_CHARGE = 64 };
 
 /* The envelope of a matched message. */
 struct via_envelope {
-	uint32_t context;     /* communicator */
-	int32_t tag;
+	uint64_t key;         /* communicator, rank of the sender in it, and tag (mpip_key) */
 	uint64_t data_length; /* bytes of the whole message */
-	uint32_t src_lrank;   /* rank of the sender in the communicator */
+	uint64_t sreq;        /* names the sender's request in a reply; 0: no reply wanted */
 	uint16_t mode;        /* enum via_mode */
 	uint16_t packet_no;   /* counts the matched messages of a connection, from 0 */
-	uint64_t sreq;        /* names the sender's request in a reply; 0: no reply wanted */
+	uint32_t reserved;
 };
 enum via_mode { VIA_MODE_STANDARD, VIA_MODE_SYNC, VIA_MODE_READY };
 
 /*
- * A whole message in one packet; its length is the packet's.  28 bytes of data ride along in one cell of the NIC's link.
- * Neither of the envelope's last two is needed: it is not synchronous, and both ends count.
+ * A whole message in one packet; its length is the packet's.  32 bytes of data ride along in one cell of the NIC's link.
+ * Nothing else of the envelope is needed: it is not synchronous, and both ends count.
  */
-struct via_eager_envelope {
-	uint32_t context;
-	int32_t tag;
-	uint32_t src_lrank;
-};
 struct via_eager {
 	struct via_header header;
-	struct via_eager_envelope envelope;
+	uint64_t key;
 };
 
 /* The first packet of a series. */
@@ -160,7 +154,7 @@ _Static_assert(sizeof(struct via_header) == 8, "header is 8 bytes");
 _Static_assert((sizeof(struct via_r3_data) + 63) / 64 * 64 + VIA_R3_BYTES <= VIA_BUFFER && VIA_R3_BYTES % 64 == 0, "whole lines");
 _Static_assert(offsetof(struct via_header, id) == 2 && offsetof(struct via_header, noop_ack) == 6, "header layout");
 _Static_assert(sizeof(struct via_envelope) == 32, "envelope is 32 bytes");
-_Static_assert(sizeof(struct via_eager) == 20, "28 bytes of data ride along in a cell of the link");
+_Static_assert(sizeof(struct via_eager) + 32 == VIA_SMALL, "32 bytes of data ride along in a cell of the link");
 _Static_assert(sizeof(struct via_eager_start) == 40, "eager start");
 _Static_assert(sizeof(struct via_rendezvous_start) == 56, "rendezvous start");
 _Static_assert(sizeof(struct via_rendezvous_reply) == VIA_SMALL, "a reply fits a NIC command");

@@ -516,7 +516,7 @@ bool via_atomic_reply(struct cmpi_proc *proc, const struct via_atomic_reply *pac
 void via_atomic_fail(struct cmpi_proc *proc);
 
 /* eager.c: messages of one packet */
-int via_eager_send(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *buf, size_t len);
+int via_eager_send(struct cmpi_proc *proc, uint64_t key, const void *buf, size_t len);
 bool via_eager_room(struct cmpi_proc *proc, uint64_t len);
 bool via_eager_may(const struct cmpi_proc *proc);
 int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,
@@ -525,7 +525,7 @@ int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size
 /* The receiving side of matched messages; false: the peer broke the protocol.  eager.c, */
 bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len);
 /* match.c, */
-bool via_eager_unexpected(struct cmpi_proc *proc, const struct via_eager_envelope *envelope, const void *data, size_t len);
+bool via_eager_unexpected(struct cmpi_proc *proc, uint64_t key, const void *data, size_t len);
 bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len);
 bool via_eager_next(struct cmpi_proc *proc, const void *data, size_t len);
 bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *packet);

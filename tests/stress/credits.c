@@ -259,7 +259,7 @@ static bool match_send(struct peer *p, uint32_t to)
 	m->send.buf = m->buf;
 	m->send.done = on_sent;
 	m->send.arg = m;
-	m->send.envelope = (struct via_envelope){.context = 1, .tag = (int32_t)pair->sent, .data_length = len, .src_lrank = p->me,
+	m->send.envelope = (struct via_envelope){.key = mpip_key(1, (int32_t)p->me, (int32_t)pair->sent), .data_length = len,
 	                                         .mode = salt % 11 == 0 ? VIA_MODE_SYNC : VIA_MODE_STANDARD};
 	err = via_match_send(pair->proc, &m->send);
 	if (err == CMPI_OK) {
@@ -311,9 +311,9 @@ static struct via_recv *on_arrived(void *arg, struct cmpi_proc *proc, const stru
 	struct pair *pair = &p->pair[from];
 	uint32_t i = pair->envelopes++;
 
-	if (i >= MESSAGES || envelope->tag != (int32_t)i || envelope->src_lrank != from ||
+	if (i >= MESSAGES || envelope->key != mpip_key(1, (int32_t)from, (int32_t)i) ||
 	    envelope->data_length != matched_len(salt_of(2, from, p->me, i)))
-		fail("%u got envelope %d of %u, expected %u", p->me, envelope->tag, from, i);
+		fail("%u got envelope %" PRIx64 " of %u, expected %u", p->me, envelope->key, from, i);
 	if (i < pair->posted) {
 		pair->matched_to++;
 		return &pair->in[i]->recv;

@@ -337,6 +337,33 @@ static void bad_packets(void)
 		}
 }
 
+/* A matched message from any source, or of any tag; a receive that asks for just that is posted, or not. */
+static void bad_keys(void)
+{
+	static struct cmpi_comm comm = {.context = 3};
+	static const int32_t bad[][2] = {{CMPI_ANY_SOURCE, 1}, {0, CMPI_ANY_TAG}, {CMPI_ANY_SOURCE, CMPI_ANY_TAG}};
+
+	for (unsigned i = 0; i < 2 * sizeof(bad) / sizeof(*bad); i++) {
+		int32_t source = bad[i / 2][0], tag = bad[i / 2][1];
+		struct cmpi_req req = {.comm = &comm, .source = source, .tag = tag};
+		uint64_t key = mpip_key(comm.context, source, tag);
+
+		job_reset(100);
+		REQUIRE(job_open(2) && job_connect(A, B));
+		if (i & 1)
+			CHECK_EQ(cmpi_irecv(job[A].c, &req), CMPI_OK);
+		CHECK_EQ(via_eager_send(to(B, A), key, NULL, 0), CMPI_OK);
+		job_turn(6);
+		CHECK_EQ(job[A].errors, 1);
+		CHECK_EQ(to(A, B)->state, VIA_CONN_LOST);
+		if (i & 1) {
+			CHECK(!cmpi_is_done(&req));
+			cmpi_cancel(job[A].c, &req);
+		}
+		job_close();
+	}
+}
+
 static int opened(void)
 {
 	struct cmpi_params params = {.job = 7, .rank = 9};
@@ -376,6 +403,7 @@ int main(void)
 	CASE(a_peer_dies);
 	CASE(a_peer_breaks_the_protocol);
 	CASE(bad_packets);
+	CASE(bad_keys);
 	CASE(open_that_fails);
 	return check_done();
 }

@@ -42,7 +42,7 @@ static bool open_pair(const char *protocol)
 static void message(uint32_t len, uint32_t size, bool posted, enum via_mode mode)
 {
 	struct via_send send = {.buf = from, .done = done, .arg = &sent,
-	                        .envelope = {.context = 5, .tag = -3, .data_length = len, .src_lrank = 17, .mode = (uint16_t)mode}};
+	                        .envelope = {.key = mpip_key(5, 17, -3), .data_length = len, .mode = (uint16_t)mode}};
 
 	for (uint32_t i = 0; i < len; i++)
 		from[i] = (uint8_t)(i * 7 + (i >> 8) + len);
@@ -66,9 +66,7 @@ static void message(uint32_t len, uint32_t size, bool posted, enum via_mode mode
 	CHECK(!memcmp(into, from, len < size ? len : size));
 	CHECK_EQ(into[size], 0xcc);
 	CHECK_EQ(receive.envelope.data_length, len);
-	CHECK_EQ(receive.envelope.tag, -3);
-	CHECK_EQ(receive.envelope.context, 5);
-	CHECK_EQ(receive.envelope.src_lrank, 17);
+	CHECK_EQ(receive.envelope.key, mpip_key(5, 17, -3));
 	CHECK(receive.from == job[B].to[A]);
 }
 

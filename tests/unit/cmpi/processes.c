@@ -414,7 +414,7 @@ static void several_matchers(void)
 {
 	pthread_t thread[THREADS];
 
-	world.rank = m.me;
+	world.rank = (uint16_t)m.me;
 	alarm(2 * SECONDS); /* cmpi_wait has no end of its own */
 	for (uintptr_t i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_create(&thread[i], NULL, matcher, (void *)i), 0);

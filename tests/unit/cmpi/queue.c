@@ -20,8 +20,10 @@ static struct {
 
 static bool matches(uint32_t context, int32_t source, int32_t tag, const struct cmpi_message *m)
 {
-	return context == m->context && (source == CMPI_ANY_SOURCE || source == m->source) &&
-	       (tag == CMPI_ANY_TAG ? m->tag >= 0 : tag == m->tag);
+	int32_t its = (int32_t)(m->key >> 32);
+
+	return context == (m->key & 0xFFFF) && (source == CMPI_ANY_SOURCE || source == (int32_t)(m->key >> 16 & 0xFFFF)) &&
+	       (tag == CMPI_ANY_TAG ? its >= 0 : tag == its);
 }
 
 static struct cmpi_req *plain_posted(const struct cmpi_message *m)
@@ -91,9 +93,17 @@ static int32_t random_tag(void)
 	return tag >= CMPI_ANY_TAG ? tag + 1 : tag;
 }
 
+/* From 0, the last one as high as they get. */
+static int32_t random_source(void)
+{
+	int32_t source = (int32_t)below(SOURCES);
+
+	return source == SOURCES - 1 ? CMPI_RANK_MAX : source;
+}
+
 static void ask(int32_t *source, int32_t *tag)
 {
-	*source = below(100) < wildness ? CMPI_ANY_SOURCE : (int32_t)below(SOURCES);
+	*source = below(100) < wildness ? CMPI_ANY_SOURCE : random_source();
 	*tag = below(100) < wildness ? CMPI_ANY_TAG : random_tag();
 }
 
@@ -107,7 +117,7 @@ static void receive(void)
 	req->comm = &comm[below(CONTEXTS)];
 	ask(&req->source, &req->tag);
 	expect = plain_message(req->comm->context, req->source, req->tag);
-	CHECK(mpip_search_unexpected(&engine, req->comm->context, req->source, req->tag, &m));
+	CHECK(mpip_search_unexpected(&engine, mpip_req_key(req), &m));
 	CHECK(m == expect);
 	if (m) {
 		mpip_dequnexpected(&engine, m);
@@ -126,11 +136,11 @@ static void arrive(void)
 
 	if (!m)
 		return;
-	m->context = comm[below(CONTEXTS)].context;
-	m->source = (int32_t)below(SOURCES);
-	m->tag = random_tag();
+	m->key = comm[below(CONTEXTS)].context;
+	m->key |= (uint64_t)random_source() << 16;
+	m->key |= (uint64_t)(uint32_t)random_tag() << 32;
 	expect = plain_posted(m);
-	req = mpip_match_posted(&engine, m->context, m->source, m->tag);
+	req = mpip_match_posted(&engine, m->key);
 	CHECK(req == expect);
 	if (req) {
 		req->state = MPIP_REQ_DONE;
@@ -157,12 +167,12 @@ static void cancel(void)
 /* A probe, or a matched probe, which takes the message. */
 static void probe(void)
 {
-	uint32_t context = comm[below(CONTEXTS)].context;
+	uint16_t context = comm[below(CONTEXTS)].context;
 	struct cmpi_message *m;
 	int32_t source, tag;
 
 	ask(&source, &tag);
-	CHECK(mpip_search_unexpected(&engine, context, source, tag, &m));
+	CHECK(mpip_search_unexpected(&engine, mpip_key(context, source, tag), &m));
 	CHECK(m == plain_message(context, source, tag));
 	if (!m || below(2))
 		return;
@@ -183,7 +193,7 @@ static void schedule(uint64_t seed)
 	state = seed * 977 + 1;
 	wildness = (uint32_t[]){0, 2, 20, 60}[seed % 4];
 	for (int i = 0; i < CONTEXTS; i++)
-		comm[i].context = (uint32_t)i * 7;
+		comm[i].context = (uint16_t)(i * (CMPI_CONTEXT_MAX / (CONTEXTS - 1)));
 	for (int i = 0; i < 3000; i++) {
 		uint32_t what = below(100);
 
@@ -223,7 +233,7 @@ static void bins_are_used_again(void)
 		req.source = i % 100;
 		req.tag = i;
 		mpip_enqposted(&engine, &req);
-		if (mpip_match_posted(&engine, 1, i % 100, i) != &req)
+		if (mpip_match_posted(&engine, mpip_key(1, i % 100, i)) != &req)
 			CHECK(false);
 	}
 	CHECK(engine.nbuckets <= 1024);
@@ -245,7 +255,7 @@ static bool post(struct cmpi_req *req, struct cmpi_comm *in, int32_t source, int
 
 static bool gets(const struct cmpi_req *req, int32_t source, int32_t tag)
 {
-	return mpip_match_posted(&engine, 1, source, tag) == req;
+	return mpip_match_posted(&engine, mpip_key(1, source, tag)) == req;
 }
 
 /* Some empty bins, of which `last` was looked up last, then so many others, of which one makes room. */
@@ -288,12 +298,6 @@ enum { DEEP = 100000, ROUNDS = 20000 };
 static struct cmpi_req deep[DEEP + 1];
 static struct cmpi_message deep_message[DEEP + 1];
 
-static void key(uint32_t i, int32_t *source, int32_t *tag)
-{
-	*source = (int32_t)(i % 317);
-	*tag = (int32_t)(i / 317);
-}
-
 /* Seconds to post one more receive and match it, behind n posted ones of other sources and tags. */
 static double cost_posted(uint32_t n)
 {
@@ -303,7 +307,8 @@ static double cost_posted(uint32_t n)
 	mpip_init(&engine, false);
 	for (uint32_t i = 0; i < n; i++) {
 		deep[i].comm = &world;
-		key(i, &deep[i].source, &deep[i].tag);
+		deep[i].source = (int32_t)(i % 317);
+		deep[i].tag = (int32_t)(i / 317);
 		mpip_enqposted(&engine, &deep[i]);
 	}
 	last->comm = &world;
@@ -314,7 +319,7 @@ static double cost_posted(uint32_t n)
 			last->source = 400;
 			last->tag = i % 64;
 			mpip_enqposted(&engine, last);
-			if (mpip_match_posted(&engine, 3, 400, i % 64) != last)
+			if (mpip_match_posted(&engine, mpip_key(3, 400, i % 64)) != last)
 				CHECK(false);
 		}
 		best = (now() - start) / ROUNDS < best ? (now() - start) / ROUNDS : best;
@@ -331,17 +336,16 @@ static double cost_unexpected(uint32_t n, int32_t source, int32_t tag)
 
 	mpip_init(&engine, false);
 	for (uint32_t i = 0; i < n; i++) {
-		deep_message[i] = (struct cmpi_message){.context = 3};
-		key(i, &deep_message[i].source, &deep_message[i].tag);
+		deep_message[i] = (struct cmpi_message){.key = mpip_key(3, (int32_t)(i % 317), (int32_t)(i / 317))};
 		mpip_enqunexpected(&engine, &deep_message[i]);
 	}
 	for (int pass = 0; pass < 5; pass++) {
 		double start = now();
 
 		for (int i = 0; i < ROUNDS; i++) {
-			*last = (struct cmpi_message){.context = 3, .source = 400, .tag = 777};
+			*last = (struct cmpi_message){.key = mpip_key(3, 400, 777)};
 			mpip_enqunexpected(&engine, last);
-			mpip_search_unexpected(&engine, 3, source, tag, &m);
+			mpip_search_unexpected(&engine, mpip_key(3, source, tag), &m);
 			if (m != last)
 				CHECK(false);
 			mpip_dequnexpected(&engine, last);

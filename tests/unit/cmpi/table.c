@@ -165,7 +165,7 @@ static void urecv_and_uirecv(const char *name, uint32_t me)
 	for (int way = 0; way < 2; way++) {
 		CHECK_EQ(cmpi_send(job[me].c, &send), CMPI_OK);
 		job_turn(3);
-		REQUIRE(mpip_search_unexpected(&job[B].c->engine, 4, (int32_t)me, 1, &m) && m);
+		REQUIRE(mpip_search_unexpected(&job[B].c->engine, mpip_key(4, (int32_t)me, 1), &m) && m);
 		mpip_dequnexpected(&job[B].c->engine, m);
 		if (way)
 			CHECK_EQ(table->pt_uirecv(job[B].c, job[B].to[me], m, &req), CMPI_OK);
