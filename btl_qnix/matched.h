@@ -101,6 +101,12 @@ static inline struct cmpi_proc *qnix_matched_to(struct qnix_matched *m, struct o
 	return OPAL_LIKELY(proc != NULL) ? proc : qnix_matched_find(m, comm, rank);
 }
 
+/* What a request says, as a call without one, if it leaves at once. */
+static inline int qnix_matched_send(const struct qnix_matched *m, const struct cmpi_req *req)
+{
+	return req->mode == CMPI_MODE_SYNC ? CMPI_AGAIN : cmpi_send(m->cmpi, req->to, req->buf, req->size, req->tag, req->comm);
+}
+
 static inline int qnix_ompi_err(int err)
 {
 	switch (err) {

@@ -197,9 +197,8 @@ struct cmpi_req {
 	uint64_t module[CMPI_REQ_MODULE];
 };
 
-/* The short way, without a request outstanding.  CMPI_OK: sent, and the buffer is the caller's; `done` does not run.
- * CMPI_AGAIN: nothing happened, cmpi_isend takes the same request. */
-int cmpi_send(struct cmpi *cmpi, struct cmpi_req *req);
+/* The short way, without a request, not for CMPI_MODE_SYNC.  CMPI_OK: sent, and the buffer is the caller's.  CMPI_AGAIN: nothing happened; cmpi_isend. */
+int cmpi_send(struct cmpi *cmpi, struct cmpi_proc *to, const void *buf, size_t len, int tag, struct cmpi_comm *comm);
 int cmpi_isend(struct cmpi *cmpi, struct cmpi_req *req);
 int cmpi_irecv(struct cmpi *cmpi, struct cmpi_req *req);
 /* For requests whose `done` is NULL: blocking receive of one that is not started, and the end of one that is.  They make

@@ -67,7 +67,7 @@ int mtl_qnix_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t 
 	(void)mtl;
 	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
 		return err;
-	err = cmpi_send(mtl_qnix.matched.cmpi, &w.req);
+	err = qnix_matched_send(&mtl_qnix.matched, &w.req);
 	if (OPAL_UNLIKELY(err == CMPI_AGAIN))
 		err = wait_for(&w);
 	if (OPAL_UNLIKELY(packed != NULL))
@@ -190,7 +190,7 @@ int mtl_qnix_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 		return err;
 	if (OPAL_UNLIKELY(mtl_qnix_lacks_bound(request)))
 		add_bound(&req, convertor, r->packed);
-	err = cmpi_send(mtl_qnix.matched.cmpi, &req);
+	err = qnix_matched_send(&mtl_qnix.matched, &req);
 	if (OPAL_UNLIKELY(err != CMPI_OK))
 		return queue(r, &req, mode);
 	end(r, CMPI_OK, false);

@@ -60,6 +60,17 @@ static inline int prepare(struct cmpi_req *req, const void *data, size_t count, 
 	return OMPI_SUCCESS;
 }
 
+/* The quick way: of one piece, to somebody known, and it has left. */
+static inline bool left(const void *data, size_t count, struct ompi_datatype_t *type, int to, int tag, mca_pml_base_send_mode_t mode,
+                        struct ompi_communicator_t *comm)
+{
+	struct qnix_comm *c = qnix_comm(comm);
+
+	if (OPAL_UNLIKELY(!c->to[to] || !pml_qnix_in_one_piece(type, count) || mode == MCA_PML_BASE_SEND_SYNCHRONOUS))
+		return false;
+	return cmpi_send(pml_qnix.matched.cmpi, c->to[to], (const char *)data + type->super.true_lb, count * type->super.size, tag, &c->cmpi) == CMPI_OK;
+}
+
 /* What does not leave at once in buffered mode goes into the buffer of MPI_Buffer_attach, and is sent from there.  Nothing needs no room. */
 static __opal_attribute_noinline__ int into_buffer(struct cmpi_req *req, void **packed)
 {
@@ -145,44 +156,51 @@ static __opal_attribute_noinline__ int queue_new(struct cmpi_req *req, struct om
 	return rc;
 }
 
-int pml_qnix_isend(const void *data, size_t count, struct ompi_datatype_t *type, int to, int tag, mca_pml_base_send_mode_t mode,
-                   struct ompi_communicator_t *comm, struct ompi_request_t **request)
+static __opal_attribute_noinline__ int isend(const void *data, size_t count, struct ompi_datatype_t *type, int to, int tag,
+                                             mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm, struct ompi_request_t **request)
 {
 	bool buffered = mode == MCA_PML_BASE_SEND_BUFFERED;
 	struct cmpi_req req;
 	void *packed;
 	int err = prepare(&req, data, count, type, to, tag, mode, comm, &packed);
 
-	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
+	if (err != OMPI_SUCCESS)
 		return err;
 	*request = &ompi_request_empty;
-	err = cmpi_send(pml_qnix.matched.cmpi, &req);
-	if (OPAL_UNLIKELY(err != CMPI_OK)) {
-		err = queue_new(&req, comm, packed, buffered, request);
-		if (err != OMPI_SUCCESS || !buffered)
-			return err;
-		/* The data are in the buffer: the send is over, and who carries it on is nobody's. */
-		ompi_request_free(request);
-		*request = &ompi_request_empty;
-	} else if (OPAL_UNLIKELY(packed != NULL)) {
+	if (packed && qnix_matched_send(&pml_qnix.matched, &req) == CMPI_OK) {
 		free(packed);
+		return OMPI_SUCCESS;
 	}
+	err = queue_new(&req, comm, packed, buffered, request);
+	if (err != OMPI_SUCCESS || !buffered)
+		return err;
+	/* The data are in the buffer: the send is over, and who carries it on is nobody's. */
+	ompi_request_free(request);
+	*request = &ompi_request_empty;
+	return OMPI_SUCCESS;
+}
+
+int pml_qnix_isend(const void *data, size_t count, struct ompi_datatype_t *type, int to, int tag, mca_pml_base_send_mode_t mode,
+                   struct ompi_communicator_t *comm, struct ompi_request_t **request)
+{
+	if (OPAL_UNLIKELY(!left(data, count, type, to, tag, mode, comm)))
+		return isend(data, count, type, to, tag, mode, comm, request);
+	*request = &ompi_request_empty;
 	return OMPI_SUCCESS;
 }
 
 /* ---- blocking --------------------------------------------------------------------------------------------------------- */
 
-static __opal_attribute_noinline__ int wait_for(struct cmpi_req *req, struct ompi_communicator_t *comm, void *packed, bool buffered)
+static __opal_attribute_noinline__ int send_and_wait(const void *data, size_t count, struct ompi_datatype_t *type, int to, int tag,
+                                                     mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm)
 {
 	struct ompi_request_t *request;
-	int rc = queue_new(req, comm, packed, buffered, &request);
+	int rc = isend(data, count, type, to, tag, mode, comm, &request);
 
-	if (rc != OMPI_SUCCESS)
+	if (rc != OMPI_SUCCESS || request == &ompi_request_empty)
 		return rc;
-	if (!buffered) {
-		ompi_request_wait_completion(request);
-		rc = request->req_status.MPI_ERROR;
-	}
+	ompi_request_wait_completion(request);
+	rc = request->req_status.MPI_ERROR;
 	ompi_request_free(&request);
 	return rc;
 }
@@ -190,18 +208,8 @@ static __opal_attribute_noinline__ int wait_for(struct cmpi_req *req, struct omp
 int pml_qnix_send(const void *data, size_t count, struct ompi_datatype_t *type, int to, int tag, mca_pml_base_send_mode_t mode,
                   struct ompi_communicator_t *comm)
 {
-	bool buffered = mode == MCA_PML_BASE_SEND_BUFFERED;
-	struct cmpi_req req;
-	void *packed;
-	int err = prepare(&req, data, count, type, to, tag, mode, comm, &packed);
-
-	if (OPAL_UNLIKELY(err != OMPI_SUCCESS))
-		return err;
-	err = cmpi_send(pml_qnix.matched.cmpi, &req);
-	if (OPAL_UNLIKELY(err != CMPI_OK))
-		return wait_for(&req, comm, packed, buffered);
-	if (OPAL_UNLIKELY(packed != NULL))
-		free(packed);
+	if (OPAL_UNLIKELY(!left(data, count, type, to, tag, mode, comm)))
+		return send_and_wait(data, count, type, to, tag, mode, comm);
 	return OMPI_SUCCESS;
 }
 
@@ -219,7 +227,7 @@ int pml_qnix_send_again(struct pml_qnix_request *r)
 		rc = pml_qnix_isend(r->data, r->count, r->type, r->peer, r->cmpi.tag, r->mode, comm, &other);
 	} else {
 		rc = prepare(&r->cmpi, r->data, r->count, r->type, r->peer, r->cmpi.tag, r->mode, comm, &packed);
-		if (rc == OMPI_SUCCESS && cmpi_send(pml_qnix.matched.cmpi, &r->cmpi) != CMPI_OK)
+		if (rc == OMPI_SUCCESS && qnix_matched_send(&pml_qnix.matched, &r->cmpi) != CMPI_OK)
 			return queue(r, packed, false);
 		free(packed);
 	}

@@ -26,22 +26,23 @@ void mpip_deqsend(struct mpip_process *p)
 	p->nsends--;
 }
 
-static inline int try(struct cmpi *c, struct cmpi_req *req)
+static inline int try(struct cmpi *c, struct cmpi_proc *to, const void *buf, size_t len, int tag, struct cmpi_comm *comm, enum cmpi_mode mode)
 {
-	struct mpip_process *p = mpip_process(req->to);
+	struct mpip_process *p = mpip_process(to);
 
 	if (__builtin_expect(p->sendhead != NULL, 0))
 		return CMPI_AGAIN;
-	return p->protocol->pt_fsend(c, req->to, req->buf, req->size, NULL, req->tag, req->comm, (int)req->mode | CMPI_MODE_NOWAIT);
+	return p->protocol->pt_fsend(c, to, buf, len, NULL, tag, comm, (int)mode | CMPI_MODE_NOWAIT);
 }
 
-static __attribute__((noinline)) int send_locked(struct cmpi *c, struct cmpi_req *req)
+static __attribute__((noinline)) int send_locked(struct cmpi *c, struct cmpi_proc *to, const void *buf, size_t len, int tag,
+                                                 struct cmpi_comm *comm)
 {
 	struct mpip_engine *e = mpip_engine(c);
 	int err;
 
 	mpip_lock(e);
-	err = try(c, req);
+	err = try(c, to, buf, len, tag, comm, CMPI_MODE_STANDARD);
 	mpip_tell(e);
 	mpip_unlock(e);
 	return err;
@@ -53,14 +54,14 @@ static __attribute__((noinline)) int tell(struct mpip_engine *e, int err)
 	return err;
 }
 
-int cmpi_send(struct cmpi *c, struct cmpi_req *req)
+int cmpi_send(struct cmpi *c, struct cmpi_proc *to, const void *buf, size_t len, int tag, struct cmpi_comm *comm)
 {
 	struct mpip_engine *e = mpip_engine(c);
 	int err;
 
 	if (__builtin_expect(e->threads, 0))
-		return send_locked(c, req);
-	err = try(c, req);
+		return send_locked(c, to, buf, len, tag, comm);
+	err = try(c, to, buf, len, tag, comm, CMPI_MODE_STANDARD);
 	return __builtin_expect(e->done != NULL, 0) ? tell(e, err) : err;
 }
 
@@ -79,7 +80,7 @@ int cmpi_isend(struct cmpi *c, struct cmpi_req *req)
 
 	mpip_lock(e);
 	sent(req);
-	err = try(c, req);
+	err = try(c, req->to, req->buf, req->size, req->tag, req->comm, req->mode);
 	if (__builtin_expect(err == CMPI_OK, 1)) {
 		mpip_req_done(e, req);
 	} else if (err == CMPI_AGAIN) {
