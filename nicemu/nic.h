@@ -362,6 +362,12 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  * process hardly looked for packets (nic_take_of) while others like it were under way.
  */
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len);
+/*
+ * What that is told from: a long message of the VI's peer whose receive is known, until its data are there, which it has read, or which the peer has
+ * sent.  One that is never over, for want of a connection, must not be told of either.
+ */
+void nic_long_begins(struct nic *nic, uint32_t vi);
+void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read);
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 

@@ -62,6 +62,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
+	tests/unit/nicemu/long_rows \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/pace \
 	tests/unit/nicemu/permission \

@@ -215,7 +215,9 @@ static void recv_done(struct cmpi *c, struct via_recv *recv, int err)
 /* The message is received, or will never be. */
 static void incoming_end(struct via_incoming *msg)
 {
-	if (!msg->rendezvous)
+	if (msg->rendezvous)
+		via_rndv_over(msg);
+	else
 		via_flow_consumed(msg->proc, (uint32_t)msg->envelope.data_length + VIA_EAGER_CHARGE);
 	msg->proc->messages--;
 	via_incoming_free(msg->proc->cmpi, msg);

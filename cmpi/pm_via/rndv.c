@@ -240,6 +240,19 @@ static void reply(struct via_incoming *msg, uint32_t protocol)
 		via_flow_noop(proc); /* the reply may wait; the credit for the data must not */
 }
 
+/* How long it takes from here on says which way the next ones had better go. */
+static void begins(struct via_incoming *msg)
+{
+	msg->timed = msg->proc->cmpi->params.rather_sends && VipxLongBegins(msg->proc->vi) == VIP_SUCCESS;
+}
+
+void via_rndv_over(struct via_incoming *msg)
+{
+	if (msg->timed)
+		VipxLongOver(msg->proc->vi, msg->envelope.data_length, msg->protocol == VIA_PROTO_RGET);
+	msg->timed = false;
+}
+
 /* Packets of R3 data are expected: posts more receives for them. */
 static void accept_r3(struct via_incoming *msg)
 {
@@ -247,6 +260,9 @@ static void accept_r3(struct via_incoming *msg)
 	uint64_t packets = (msg->envelope.data_length + VIA_R3_BYTES - 1) / VIA_R3_BYTES;
 
 	via_flow_expect(proc, packets < 65536 ? (uint32_t)packets : 65536);
+	msg->protocol = VIA_PROTO_R3;
+	if (packets)
+		begins(msg);
 	reply(msg, VIA_PROTO_R3);
 	if (!packets) {
 		via_handle_destroy(proc->cmpi, msg->rreq);
@@ -279,6 +295,7 @@ static bool accept_rget(struct via_incoming *msg)
 	rma->remote_handle = msg->handle;
 	rma->then = rget_read;
 	rma->completion.arg = msg;
+	begins(msg);
 	via_rma_start(rma);
 	return true;
 }

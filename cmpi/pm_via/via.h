@@ -106,6 +106,7 @@ struct via_incoming {
 	uint32_t protocol, handle;
 	uint64_t buffer, rreq;
 	struct cmpi_reg *reg;
+	bool timed;                /* the NIC knows of it (VipxLongBegins) */
 };
 
 /* ---- names for things a peer echoes (handle.c) ---------------------------------------------------------------------- */
@@ -548,6 +549,7 @@ void via_send_done(struct via_send *send, int err);
 /* rndv.c */
 int via_rndv_push(struct cmpi_proc *proc);
 void via_rndv_accept(struct via_incoming *msg);
+void via_rndv_over(struct via_incoming *msg);
 int via_rndv_send(struct cmpi_proc *proc, struct via_send *send);
 void via_rndv_cancel(struct via_send *send);
 void via_cancel_answer(struct cmpi_proc *proc, uint64_t sreq, bool cancelled);

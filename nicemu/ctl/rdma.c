@@ -120,7 +120,8 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 		return false;
 	}
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= link->get_max ? !nic_in_doubt(&link->get) : total <= (row ? link->stream_busy : link->stream_max);
+		return total <= link->get_max ? !nic_in_doubt(&link->get)
+		                              : total <= (row ? link->stream_busy : link->stream_max) && !nic_row_reads(link->row.reads, total);
 	return total <= (row ? link->put_busy : link->put_max) && !nic_in_doubt(&link->put);
 }
 
@@ -342,10 +343,17 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 {
 	struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
 	uint64_t now;
+	bool row;
 
 	if (!link || len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
 		return false;
+	row = nic->polls + nic->looks == link->row.looks;
+	link->row.looks = nic->polls + nic->looks;
+	if (row && link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len)) { /* a hint: any recent value will do */
+		nic_count(nic, rather_read, 1);
+		return false;
+	}
 	if (len <= SENT_ALWAYS || !link->cma)
 		return true;
 	now = nic_clock();

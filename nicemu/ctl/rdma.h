@@ -40,6 +40,16 @@ static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 	return nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
 }
 
+/* rdma_rows.c */
+uint32_t nic_row_class(uint64_t len); /* NIC_ROW_CLASSES: shorter than any */
+void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
+
+/* Is a long message that is one of many better read? */
+static inline bool nic_row_reads(uint32_t reads, uint64_t len)
+{
+	return reads && reads >> nic_row_class(len) & 1;
+}
+
 /* rdma.c */
 /* Local pieces of bytes [from, from + len) of the message; 0: a segment is not ours to read or write. */
 unsigned nic_rdma_pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out);

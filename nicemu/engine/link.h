@@ -75,6 +75,25 @@ enum {
 	NIC_BRIEF_RACE = 32,    /* the longest short transfer of the first class; of each further one it is eight times as long */
 	NIC_BRIEF_RACES = 3,
 	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
+	NIC_ROW_CLASSES = 3,
+};
+
+/* Long messages of the peer's, many in a row, which are timed (ctl/rdma_rows.c): sent (0) or read (1). */
+struct nic_row {
+	uint32_t open;      /* under way */
+	uint32_t n[2];      /* of those that are timed together, so many are over */
+	uint32_t class;
+	bool mixed;         /* of several classes */
+	uint64_t bytes;
+	uint64_t began, last; /* nic_clock: the first; when the last one was over */
+	struct nic_pace pace[NIC_ROW_CLASSES];
+	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
+	bool way[NIC_ROW_CLASSES];        /* of the last one */
+	bool seen;                        /* is there a last one? */
+	uint32_t last_class;              /* of the rows that count together so far: */
+	uint64_t rows, ns, of_bytes;      /* how many, and what they have taken */
+	uint32_t reads;     /* those that are better read, a bit for each class: the peer has the same word */
+	uint32_t looks;     /* of this side's host, when it sent the last one */
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
@@ -137,6 +156,7 @@ struct nic_link {
 	struct nic_doubt put, get, half;  /* of writes in packets, of short reads, and of halves */
 	struct nic_doubt send;            /* of this side's own being there for a long message that it sends */
 	uint32_t send_max;                /* bytes: up to this a message is better sent than read (nic_rather_sent); 0: none */
+	struct nic_row row;
 	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
 	struct nic_pace pace[2][NIC_RACES]; /* reads and writes one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;

@@ -40,6 +40,7 @@ struct vi {
 	VIP_PVOID user;
 	VIPX_FETCH fetch[FETCHES]; /* under way, by number */
 	VIP_UINT32 fetches, fetched, fetch_status; /* status: of the one that has failed */
+	VIP_UINT32 longs; /* long messages that have begun, and are not over */
 };
 
 struct cq {

@@ -676,6 +676,28 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE handle, VIP_ULONG *pid, VIP_ULONG *slot)
 	return VIP_SUCCESS;
 }
 
+VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle)
+{
+	struct vi *vi = handle;
+
+	if (!vi || !vi->used)
+		return VIP_INVALID_PARAMETER;
+	vi->longs++;
+	return VIP_SUCCESS;
+}
+
+VIP_RETURN VipxLongOver(VIP_VI_HANDLE handle, VIP_UINT64 length, VIP_BOOLEAN read)
+{
+	struct vi *vi = handle;
+
+	(void)length, (void)read;
+	if (!vi || !vi->used)
+		return VIP_INVALID_PARAMETER;
+	if (!vi->longs--)
+		abort(); /* it never began */
+	return VIP_SUCCESS;
+}
+
 VIP_RETURN VipxRatherSent(VIP_VI_HANDLE handle, const void *data, VIP_UINT64 length)
 {
 	(void)handle, (void)data;

@@ -85,6 +85,28 @@ VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 L
 	return sent ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
+VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+
+	if (!vi)
+		return VIP_INVALID_PARAMETER;
+	nic_long_begins(vi->hw, vi->number);
+	vipl_leave(vipl_nic_of(&vi->object));
+	return VIP_SUCCESS;
+}
+
+VIP_RETURN VipxLongOver(VIP_VI_HANDLE ViHandle, VIP_UINT64 Length, VIP_BOOLEAN Read)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+
+	if (!vi)
+		return VIP_INVALID_PARAMETER;
+	nic_long_over(vi->hw, vi->number, Length, Read != VIP_FALSE);
+	vipl_leave(vipl_nic_of(&vi->object));
+	return VIP_SUCCESS;
+}
+
 /* ---- memory in the card ---- */
 
 VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_UINT64 Length, VIP_PVOID *Memory)

@@ -117,6 +117,8 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipRecvNotify(vi, NULL, on_queue));
 	BAD(VipxViPeer(vi, &pid, &slot));
 	BAD(VipxRatherSent(vi, &pid, 1));
+	BAD(VipxLongBegins(vi));
+	BAD(VipxLongOver(vi, 1, VIP_TRUE));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
 	CHECK_EQ(VipxRecvTakeRow(vi, &brief, 1), 0);
