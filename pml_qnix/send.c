@@ -167,7 +167,7 @@ static __opal_attribute_noinline__ int isend(const void *data, size_t count, str
 	if (err != OMPI_SUCCESS)
 		return err;
 	*request = &ompi_request_empty;
-	if (packed && qnix_matched_send(&pml_qnix.matched, &req) == CMPI_OK) {
+	if (qnix_matched_send(&pml_qnix.matched, &req) == CMPI_OK) {
 		free(packed);
 		return OMPI_SUCCESS;
 	}

@@ -26,7 +26,7 @@
 
 #define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
 enum {
-	NIC_CARD_VERSION = 13,
+	NIC_CARD_VERSION = 14,
 	NIC_POOL_BUFFERS = 32 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,
@@ -157,6 +157,7 @@ static inline uint64_t nic_card_layout(void)
 {
 	const uint64_t part[] = { sizeof(struct nic_card_map), sizeof(struct nic_slot), offsetof(struct nic_slot, mmt),
 		offsetof(struct nic_slot, vi), offsetof(struct nic_slot, ring), offsetof(struct nic_slot, claims), offsetof(struct nic_slot, txq),
+		offsetof(struct nic_claims, seen), offsetof(struct nic_claims, reads), offsetof(struct nic_claims, reply),
 		offsetof(struct nic_slot, board), offsetof(struct nic_slot, qnix), sizeof(struct qnix_slot), sizeof(struct nic_port), NIC_BOARD_PLACES,
 		offsetof(struct nic_board, taken), offsetof(struct nic_board, buffer), NIC_BOARD_BUFFERS,
 		offsetof(struct nic_card_map, pool), offsetof(struct nic_card_map, heap), offsetof(struct nic_card_map, buffer),
