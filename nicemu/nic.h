@@ -363,10 +363,10 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  */
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len);
 /*
- * What that is told from: a long message of the VI's peer whose receive is known, until its data are there, which it has read, or which the peer has
- * sent.  One that is never over, for want of a connection, must not be told of either.
+ * What that is told from: a long message of the VI's peer whose receive is known, until its data are there, or will never be, which are read from
+ * `remote`, or which the peer sends (0).  False: it says nothing, and its end is not to be told.
  */
-void nic_long_begins(struct nic *nic, uint32_t vi);
+bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len);
 void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read);
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */

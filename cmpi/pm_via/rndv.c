@@ -241,15 +241,18 @@ static void reply(struct via_incoming *msg, uint32_t protocol)
 }
 
 /* How long it takes from here on says which way the next ones had better go. */
-static void begins(struct via_incoming *msg)
+static void begins(struct via_incoming *msg, uint64_t remote)
 {
-	msg->timed = msg->proc->cmpi->params.rather_sends && VipxLongBegins(msg->proc->vi) == VIP_SUCCESS;
+	msg->timed = msg->proc->cmpi->params.rather_sends && VipxLongBegins(msg->proc->vi, remote, msg->envelope.data_length) == VIP_SUCCESS;
 }
 
 void via_rndv_over(struct via_incoming *msg)
 {
+	bool read = msg->protocol == VIA_PROTO_RGET;
+	uint64_t len = read && msg->recv->size < msg->envelope.data_length ? msg->recv->size : msg->envelope.data_length;
+
 	if (msg->timed)
-		VipxLongOver(msg->proc->vi, msg->envelope.data_length, msg->protocol == VIA_PROTO_RGET);
+		VipxLongOver(msg->proc->vi, len, read);
 	msg->timed = false;
 }
 
@@ -262,7 +265,7 @@ static void accept_r3(struct via_incoming *msg)
 	via_flow_expect(proc, packets < 65536 ? (uint32_t)packets : 65536);
 	msg->protocol = VIA_PROTO_R3;
 	if (packets)
-		begins(msg);
+		begins(msg, 0);
 	reply(msg, VIA_PROTO_R3);
 	if (!packets) {
 		via_handle_destroy(proc->cmpi, msg->rreq);
@@ -295,7 +298,7 @@ static bool accept_rget(struct via_incoming *msg)
 	rma->remote_handle = msg->handle;
 	rma->then = rget_read;
 	rma->completion.arg = msg;
-	begins(msg);
+	begins(msg, msg->buffer);
 	via_rma_start(rma);
 	return true;
 }

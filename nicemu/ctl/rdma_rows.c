@@ -10,10 +10,11 @@
  *
  * A row begins with its first message and goes on while one is under way, or the next one begins at once.  It is so many of them, which takes as long as
  * until the next row begins: an exchange is over when both directions are, and what makes one faster may make the other slower.  But not if that
- * is a pause.  One message that was never over, as its connection was lost, makes rows of that link longer than they are, no more.
+ * is a pause.  A message by itself is no row: it is not known to be one of many when it is sent.  After one that is never over nothing is timed any more.
  */
 #include "nicemu/ctl/rdma.h"
 #include "nicemu/engine/clock.h"
+#include "nicemu/engine/dma.h"
 
 enum {
 	ROW = 64,             /* messages that are timed together, at least, or */
@@ -26,6 +27,7 @@ enum {
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed */
 	PAUSE = 3,            /* times as long as the row that it follows */
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short */
+	VAIN = 16,            /* rows in which what is tried does not happen */
 	ROW_SHORTEST = 32 << 10,
 };
 
@@ -37,13 +39,14 @@ uint32_t nic_row_class(uint64_t len)
 /* What is better for a class is the first guess for the next longer ones. */
 static void choose(struct nic_link *link)
 {
+	struct nic_row_class *c = link->row.of;
 	uint32_t reads = 0;
 
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++) {
-		struct nic_pace *p = &link->row.pace[class];
+		struct nic_pace *p = &c[class].pace;
 
 		if (class && !p->cost[0] && !p->cost[1])
-			p->way = p[-1].trial ? !p[-1].way : p[-1].way;
+			p->way = c[class - 1].pace.trial ? !c[class - 1].pace.way : c[class - 1].pace.way;
 		reads |= (uint32_t)p->way << class;
 	}
 	link->row.reads = reads;
@@ -51,34 +54,41 @@ static void choose(struct nic_link *link)
 		atomic_store_explicit(&link->asked->reads, reads, memory_order_relaxed); /* a hint, as above */
 }
 
+/* Behind a change what is near has to become so. */
+static bool settles(struct nic_row *r, struct nic_row_class *c, bool read, uint64_t bytes)
+{
+	if (!c->settle)
+		c->settle = r->seen ? SETTLE : FIRST;
+	else if (c->read != read)
+		c->settle = SETTLE;
+	if (c->read != read)
+		c->rows = 0;
+	r->seen = true;
+	c->read = read;
+	if (c->settle > bytes) {
+		c->settle -= (uint32_t)bytes;
+		return true;
+	}
+	c->settle = 1;
+	return false;
+}
+
 /* A row of so many bytes has taken so long, that way.  When the way that is tried is clearly the worse one it is not tried further. */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes)
 {
-	struct nic_row *r = &link->row;
-	struct nic_pace *p = &r->pace[class];
+	struct nic_row_class *c = &link->row.of[class];
+	struct nic_pace *p = &c->pace;
 	uint64_t cost;
 
-	if (!r->settle[class])
-		r->settle[class] = r->seen ? SETTLE : FIRST;
-	else if (r->way[class] != read)
-		r->settle[class] = SETTLE;
-	r->seen = true;
-	if (r->way[class] != read || class != r->last_class)
-		r->rows = r->ns = r->of_bytes = 0;
-	r->way[class] = read;
-	r->last_class = class;
-	if (r->settle[class] > bytes) {
-		r->settle[class] -= (uint32_t)bytes;
+	if (settles(&link->row, c, read, bytes))
 		return;
-	}
-	r->settle[class] = 1;
-	r->ns += ns;
-	r->of_bytes += bytes;
-	if (++r->rows < TOGETHER)
+	c->ns = (c->rows ? c->ns : 0) + ns;
+	c->bytes = (c->rows ? c->bytes : 0) + bytes;
+	if (++c->rows < TOGETHER)
 		return;
-	cost = r->ns * UNIT / r->of_bytes;
-	r->rows = r->ns = r->of_bytes = 0;
-	if (!read && !p->trial && cost < GOOD && (!p->cost[0] || p->way == 0)) {
+	c->rows = 0;
+	cost = c->ns * UNIT / c->bytes;
+	if (!read && !p->trial && p->way == 0 && cost < GOOD) {
 		p->cost[0] = (uint32_t)cost;
 		return;
 	}
@@ -88,21 +98,40 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	choose(link);
 }
 
+/* What is to be tried does not happen again and again, since it is no longer many in a row, or not all of one length: later, then. */
+static void no_trial(struct nic_link *link, struct nic_pace *p)
+{
+	p->cost[p->way] = p->cost[p->way] ? p->cost[p->way] : p->cost[!p->way];
+	p->way = !p->way;
+	p->trial = false;
+	p->gone = 0;
+	p->period = p->period ? p->period : NIC_PACE_SOON;
+	choose(link);
+}
+
 static uint32_t messages(const struct nic_row *r)
 {
 	return r->n[0] + r->n[1];
 }
 
-/* All of them are over; some of them may have gone the other way, when that has just changed. */
+/* Those that are over.  The first of some that are sent without a look in between is sent in any case, and so are all when the way has just changed. */
 static void time_row(struct nic_link *link, uint64_t end)
 {
 	struct nic_row *r = &link->row;
-	uint32_t n = messages(r);
-	bool read = r->n[1] > r->n[0];
+	uint32_t n = messages(r), class = r->class;
+	bool read = 2 * r->n[1] >= n, row = n >= ROW_LEAST || r->bytes >= ROW_BYTES;
 
-	if (!r->mixed && n >= ROW_LEAST && r->n[!read] <= n / 8)
-		nic_row_took(link, r->class, read, nic_clock_since(r->began, end), r->bytes);
-	r->n[0] = r->n[1] = 0;
+	if (n && class < NIC_ROW_CLASSES) {
+		struct nic_row_class *c = &r->of[class];
+
+		row = row && !r->mixed && (read || (r->n[1] <= n / 8 && 2 * r->met >= n));
+		c->vain = row && read == c->pace.way ? 0 : c->vain + 1;
+		if (row)
+			nic_row_took(link, class, read, nic_clock_since(r->began, end), r->bytes);
+		if (c->pace.trial && c->vain >= VAIN)
+			no_trial(link, &c->pace);
+	}
+	r->n[0] = r->n[1] = r->met = 0;
 	r->bytes = 0;
 	r->mixed = false;
 }
@@ -114,17 +143,23 @@ static struct nic_link *timed(const struct nic *nic, uint32_t vi)
 	return link && link->send_max && link->cma ? link : NULL;
 }
 
-void nic_long_begins(struct nic *nic, uint32_t vi)
+bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len)
 {
 	struct nic_link *link = timed(nic, vi);
 	struct nic_row *r;
 	uint64_t now, pause;
 
 	if (!link)
-		return;
+		return false;
 	r = &link->row;
-	if (r->open++)
-		return;
+	if (remote && nic_dma_plain(link, remote, len)) { /* as fast as can be, which says nothing of others */
+		r->mixed |= r->open || messages(r);
+		return false;
+	}
+	if (r->open++) {
+		r->met++;
+		return true;
+	}
 	now = nic_clock();
 	pause = nic_clock_since(r->last, now);
 	if (messages(r) >= ROW || r->bytes >= ROW_BYTES)
@@ -133,6 +168,7 @@ void nic_long_begins(struct nic *nic, uint32_t vi)
 		time_row(link, r->last);
 	if (!messages(r))
 		r->began = now;
+	return true;
 }
 
 void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read)

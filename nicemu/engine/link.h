@@ -79,19 +79,24 @@ enum {
 };
 
 /* Long messages of the peer's, many in a row, which are timed (ctl/rdma_rows.c): sent (0) or read (1). */
+struct nic_row_class {
+	struct nic_pace pace;
+	uint32_t settle;    /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
+	uint32_t vain;      /* rows since the last one that went the way that is to be gone */
+	uint32_t rows;      /* that count together so far, and what they have taken */
+	bool read;          /* was the last one? */
+	uint64_t ns, bytes;
+};
 struct nic_row {
 	uint32_t open;      /* under way */
-	uint32_t n[2];      /* of those that are timed together, so many are over */
+	uint32_t n[2];      /* of those that are timed together, so many are over, */
+	uint32_t met;       /* and so many began while another was under way */
 	uint32_t class;
 	bool mixed;         /* of several classes */
+	bool seen;          /* there has been one */
 	uint64_t bytes;
 	uint64_t began, last; /* nic_clock: the first; when the last one was over */
-	struct nic_pace pace[NIC_ROW_CLASSES];
-	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
-	bool way[NIC_ROW_CLASSES];        /* of the last one */
-	bool seen;                        /* is there a last one? */
-	uint32_t last_class;              /* of the rows that count together so far: */
-	uint64_t rows, ns, of_bytes;      /* how many, and what they have taken */
+	struct nic_row_class of[NIC_ROW_CLASSES];
 	uint32_t reads;     /* those that are better read, a bit for each class: the peer has the same word */
 	uint32_t looks;     /* of this side's host, when it sent the last one */
 };

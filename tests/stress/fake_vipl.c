@@ -676,10 +676,11 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE handle, VIP_ULONG *pid, VIP_ULONG *slot)
 	return VIP_SUCCESS;
 }
 
-VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle)
+VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle, VIP_UINT64 remote, VIP_UINT64 length)
 {
 	struct vi *vi = handle;
 
+	(void)remote, (void)length;
 	if (!vi || !vi->used)
 		return VIP_INVALID_PARAMETER;
 	vi->longs++;

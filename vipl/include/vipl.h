@@ -428,9 +428,10 @@ VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
 VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length);
 /*
  * What the NICs tell that from, where many come in a row: who receives a long message says so when it is known where to, and again, in whatever order, when its data are
- * there, which were Read by RDMA, or else sent.  VIP_INVALID_PARAMETER: no such VI.
+ * there, or never will be.  They are Read by RDMA, from the address Remote, or else sent (0).  VIP_NOT_DONE: that message says nothing, and its end is not
+ * wanted.  VIP_INVALID_PARAMETER: no such VI.
  */
-VIP_RETURN VipxLongBegins(IN VIP_VI_HANDLE ViHandle);
+VIP_RETURN VipxLongBegins(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Remote, IN VIP_UINT64 Length);
 VIP_RETURN VipxLongOver(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Length, IN VIP_BOOLEAN Read);
 /*
  * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the

@@ -85,15 +85,16 @@ VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 L
 	return sent ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
-VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle)
+VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle, VIP_UINT64 Remote, VIP_UINT64 Length)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	bool counts;
 
 	if (!vi)
 		return VIP_INVALID_PARAMETER;
-	nic_long_begins(vi->hw, vi->number);
+	counts = nic_long_begins(vi->hw, vi->number, Remote, Length);
 	vipl_leave(vipl_nic_of(&vi->object));
-	return VIP_SUCCESS;
+	return counts ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
 VIP_RETURN VipxLongOver(VIP_VI_HANDLE ViHandle, VIP_UINT64 Length, VIP_BOOLEAN Read)

@@ -3,7 +3,7 @@
 #include "nicemu/ctl/rdma.h"
 #include "tests/unit/nicemu/shared.h"
 
-enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, SLOW = 200000, FAST = 80000, BEST = 40000 }; /* ns for a MB */
+enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 200000, FAST = 80000, BEST = 40000 }; /* ns for a MB */
 
 static struct nic_link *ba(void)
 {
@@ -60,8 +60,8 @@ static void the_faster_way(void)
 	BEGIN_ROWS();
 	CHECK(until(1, SLOW, FAST, 2 | 4, 100) < 20); /* with what is longer, of which nothing is known */
 	CHECK(reads_of(1, SLOW, FAST, 1000) > 900);
-	CHECK_EQ(ba()->row.pace[1].cost[0], SLOW);
-	CHECK_EQ(ba()->row.pace[1].cost[1], FAST);
+	CHECK_EQ(ba()->row.of[1].pace.cost[0], SLOW);
+	CHECK_EQ(ba()->row.of[1].pace.cost[1], FAST);
 	reads_of(1, FAST, SLOW, 2000);
 	CHECK(reads_of(1, FAST, SLOW, 1000) < 50);
 	CHECK_EQ(ba()->row.reads >> 1 & 1, 0);
@@ -86,7 +86,7 @@ static void nothing_is_tried_for_nothing(void)
 	BEGIN_ROWS();
 	for (int i = 0; i < 40; i++)
 		nic_row_took(ba(), 0, false, SLOW, MB); /* less than settles it */
-	CHECK_EQ(ba()->row.pace[0].cost[0], 0);
+	CHECK_EQ(ba()->row.of[0].pace.cost[0], 0);
 	pair_close(&p);
 }
 
@@ -120,62 +120,122 @@ static void the_sender_is_told(void)
 static void row(int n, uint64_t len, int read, unsigned us)
 {
 	for (int i = 0; i < n; i++)
-		nic_long_begins(p.b.nic, p.b.vi);
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
 	usleep(us);
 	for (int i = 0; i < n; i++)
 		nic_long_over(p.b.nic, p.b.vi, len, i < read);
 }
 
-/* How many rows have been timed. */
-static uint64_t timed(void)
+/* Rows of that class count from now on, those that went that way. */
+static void ready(uint32_t class, bool read)
 {
-	return ba()->row.rows;
+	usleep(1000);
+	row(1, 16 * KB, 0, 1000); /* ends what was before */
+	ba()->row.seen = true;
+	ba()->row.of[class] = (struct nic_row_class){ .settle = 1, .read = read };
+	usleep(1000);
+}
+
+/* How many rows have been timed since, of one or more? */
+static uint32_t timed(uint32_t class)
+{
+	uint32_t n;
+
+	usleep(1000);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	n = ba()->row.of[class].rows;
+	nic_long_over(p.b.nic, p.b.vi, 16 * KB, false);
+	return n;
 }
 
 static void rows(void)
 {
 	BEGIN_ROWS();
-	ba()->row.seen = true;
-	ba()->row.settle[0] = ba()->row.settle[1] = 1;
-	row(64, 64 * KB, 0, 2000);
-	CHECK_EQ(timed(), 0); /* it may go on */
-	nic_long_begins(p.b.nic, p.b.vi);
-	CHECK_EQ(timed(), 1);
-	CHECK_EQ(ba()->row.of_bytes, 64 * 64 * KB);
-	CHECK(ba()->row.ns >= 2000000);
-	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
-	ba()->row.rows = 0;
-	/* Those of a row may begin one after the other, but not much later. */
-	usleep(1000);
-	for (int i = 0; i < 64; i++)
-		row(1, 64 * KB, 0, 0);
-	nic_long_begins(p.b.nic, p.b.vi);
-	CHECK(timed() == 1 || ba()->row.n[0] < 64); /* on a machine that was away in between */
-	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
-	usleep(1000);
-	ba()->row.rows = 0;
-	row(30, 64 * KB, 0, 1000);
-	usleep(1000);
-	nic_long_begins(p.b.nic, p.b.vi);
-	CHECK_EQ(timed(), 1); /* a short one, which did not go on */
-	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
-	usleep(1000);
-	ba()->row.rows = 0;
-	/* Of two kinds, of which too few are, or not all the same way: no row. */
-	row(60, 64 * KB, 0, 0);
+	ready(0, false);
+	row(64, LONG, 0, 2000);
+	CHECK_EQ(ba()->row.of[0].rows, 0); /* it may go on */
+	CHECK_EQ(timed(0), 1);
+	CHECK_EQ(ba()->row.of[0].bytes, 64 * LONG);
+	CHECK(ba()->row.of[0].ns >= 2000000);
+	ready(0, false);
+	row(64, LONG, 8, 1000); /* one in eight of the other way does not matter */
+	CHECK_EQ(timed(0), 1);
+	ready(0, false);
+	row(30, LONG, 0, 1000); /* a short one, which did not go on */
+	CHECK_EQ(timed(0), 1);
+	ready(2, false);
+	row(4, 4 * MB, 0, 1000); /* few, but of many bytes */
+	CHECK_EQ(timed(2), 1);
+	/* Those that are read are taken one by one; and the first of a few is sent. */
+	for (int i = 0; i < 5; i++) { /* times: the machine may be away in between */
+		ready(0, true);
+		for (int k = 0; k < 64; k++)
+			row(1, LONG, 1, 0);
+		if (timed(0))
+			break;
+		CHECK(i < 4);
+	}
+	for (int i = 0; i < 5; i++) {
+		ready(0, true);
+		for (int k = 0; k < 22; k++)
+			row(3, LONG, 2, 0);
+		if (timed(0))
+			break;
+		CHECK(i < 4);
+	}
+	pair_close(&p);
+}
+
+static void no_rows(void)
+{
+	void *in_card;
+
+	BEGIN_ROWS();
+	ready(0, false);
+	row(7, LONG, 0, 1000);
+	CHECK_EQ(timed(0), 0);
+	ready(0, false);
+	row(60, LONG, 0, 0);
 	row(60, 300 * KB, 0, 1000);
-	row(7, 64 * KB, 0, 1000);
-	row(64, 64 * KB, 20, 1000);
-	usleep(1000);
-	row(1, 64 * KB, 0, 1000);
-	CHECK_EQ(timed(), 0);
-	/* One in eight of the other way does not matter. */
-	usleep(1000);
-	row(64, 64 * KB, 8, 1000);
-	row(1, 64 * KB, 0, 0);
-	CHECK_EQ(timed(), 1);
-	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false); /* which never began */
+	CHECK_EQ(timed(0), 0);
+	ready(0, false);
+	row(64, LONG, 20, 1000); /* some this way, some that */
+	CHECK_EQ(timed(0), 0);
+	ready(0, false);
+	for (int i = 0; i < 64; i++)
+		row(1, LONG, 0, 0); /* each by itself, as in a ping-pong */
+	CHECK_EQ(timed(0), 0);
+	ready(0, true);
+	nic_long_over(p.b.nic, p.b.vi, LONG, false); /* which never began */
 	CHECK_EQ(ba()->row.open, 0);
+	if (nic_mem_alloc(p.a.nic, MB, &in_card) == NIC_OK) {
+		CHECK(nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)p.a.mem, LONG));
+		CHECK(!nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)in_card, LONG)); /* copied as fast as can be */
+		CHECK_EQ(ba()->row.open, 1);
+		CHECK(ba()->row.mixed);
+		nic_long_over(p.b.nic, p.b.vi, LONG, true);
+		CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
+	}
+	pair_close(&p);
+}
+
+/* What is tried and does not happen is not waited for, and is tried again later. */
+static void trials_in_vain(void)
+{
+	struct nic_pace *pace;
+
+	BEGIN_ROWS();
+	pace = &ba()->row.of[0].pace;
+	CHECK(until(0, FAST, FAST, 1, 20) < 20);
+	CHECK(pace->trial && !pace->cost[1]);
+	for (int i = 0; i < 20 && pace->trial; i++) {
+		row(64, LONG, 0, 100);
+		usleep(400);
+	}
+	CHECK(!pace->trial);
+	CHECK_EQ(ba()->row.reads, 0);
+	CHECK_EQ(ba()->asked->reads, 0);
+	CHECK(until(0, FAST, FAST / 2, 7, 2000) < 2000);
 	pair_close(&p);
 }
 
@@ -185,20 +245,18 @@ static void pauses(void)
 	uint64_t ns;
 
 	BEGIN_ROWS();
-	ba()->row.seen = true;
-	ba()->row.settle[0] = 1;
+	ready(0, false);
 	row(64, 64 * KB, 0, 5000);
 	usleep(5000);
-	nic_long_begins(p.b.nic, p.b.vi);
-	CHECK(ba()->row.ns >= 10000000);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	CHECK(ba()->row.of[0].ns >= 10000000);
 	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
-	usleep(1000);
-	ba()->row.rows = ba()->row.ns = ba()->row.of_bytes = 0;
+	ready(0, false);
 	row(64, 64 * KB, 0, 1000);
 	ns = ba()->row.last - ba()->row.began;
 	usleep((unsigned)(4 * ns / 1000 + 1000));
-	nic_long_begins(p.b.nic, p.b.vi);
-	CHECK_EQ(ba()->row.ns, ns);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	CHECK_EQ(ba()->row.of[0].ns, ns);
 	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
 	pair_close(&p);
 }
@@ -210,6 +268,8 @@ int main(void)
 	CASE(nothing_is_tried_for_nothing);
 	CASE(the_sender_is_told);
 	CASE(rows);
+	CASE(no_rows);
+	CASE(trials_in_vain);
 	CASE(pauses);
 	return check_done();
 }

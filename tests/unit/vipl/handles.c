@@ -117,7 +117,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipRecvNotify(vi, NULL, on_queue));
 	BAD(VipxViPeer(vi, &pid, &slot));
 	BAD(VipxRatherSent(vi, &pid, 1));
-	BAD(VipxLongBegins(vi));
+	BAD(VipxLongBegins(vi, 0, 1));
 	BAD(VipxLongOver(vi, 1, VIP_TRUE));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
