@@ -22,7 +22,7 @@ enum {
 	ROW_LEAST = 8,
 	MOMENT = 50000,       /* ns */
 	UNIT = 1 << 20,       /* bytes: what it is that costs so many ns */
-	GOOD = 60000,         /* what is not worth a try of the other way: no kernel copies as fast */
+	GOOD = 110000,        /* what is not worth a try of the other way: a kernel hardly copies as fast, and a try takes some 50 MB */
 	FIRST = 48 << 20,     /* bytes until the buffers that go round have been made, */
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed */
 	PAUSE = 3,            /* times as long as the row that it follows */

@@ -3,7 +3,7 @@
 #include "nicemu/ctl/rdma.h"
 #include "tests/unit/nicemu/shared.h"
 
-enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 200000, FAST = 80000, BEST = 40000 }; /* ns for a MB */
+enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 400000, FAST = 160000, BEST = 80000 }; /* ns for a MB */
 
 static struct nic_link *ba(void)
 {
