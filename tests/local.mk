@@ -71,6 +71,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/qnix_driver \
 	tests/unit/nicemu/qnix_groups \
 	tests/unit/nicemu/qnix_message \
+	tests/unit/nicemu/sent \
 	tests/unit/nicemu/serve \
 	tests/unit/nicemu/shared \
 	tests/unit/nicemu/shared_doubt \

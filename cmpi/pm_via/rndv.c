@@ -249,11 +249,12 @@ static void begins(struct via_incoming *msg, uint64_t remote)
 void via_rndv_over(struct via_incoming *msg)
 {
 	bool read = msg->protocol == VIA_PROTO_RGET;
-	uint64_t len = read && msg->recv->size < msg->envelope.data_length ? msg->recv->size : msg->envelope.data_length;
+	uint64_t len = msg->envelope.data_length;
 
-	if (msg->timed)
-		VipxLongOver(msg->proc->vi, len, read);
+	if (!msg->timed)
+		return;
 	msg->timed = false;
+	VipxLongOver(msg->proc->vi, read && msg->recv->size < len ? msg->recv->size : len, read);
 }
 
 /* Packets of R3 data are expected: posts more receives for them. */

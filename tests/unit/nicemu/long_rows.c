@@ -95,6 +95,7 @@ static void the_sender_is_told(void)
 {
 	uint64_t at;
 
+	SKIP_ASKING();
 	BEGIN_ROWS();
 	at = (uintptr_t)p.a.mem;
 	until(0, SLOW, FAST, 7, 100);

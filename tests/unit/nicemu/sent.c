@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Long messages that had better be sent than read (nic_rather_sent): which, and what a sender that is away makes of it.  Rows of them are in long_rows.c. */
+#include "tests/unit/nicemu/shared.h"
+
+/* Up to a length of this machine's, of a connected VI, while each process has its core, and not from memory in the card. */
+static void messages_rather_sent(void)
+{
+	uint64_t at;
+	void *in_card;
+
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	ab()->send_max = 1000;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1001));
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)nic_buffer(p.a.nic, 0), 1000));
+	if (nic_mem_alloc(p.a.nic, 1000, &in_card) == NIC_OK) {
+		CHECK(!nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)in_card, 1000));
+		CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
+	}
+	p.a.nic->waiting.crowded = true;
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	p.a.nic->waiting.crowded = false;
+	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	pair_close(&p);
+}
+
+/* A sender that computes while its peer waits has some of its next long messages read, the more often the more. */
+static void senders_that_are_away(void)
+{
+	enum { LONG = 300 << 10 };
+	uint64_t at;
+	uint32_t read = 0;
+	struct nic_link *link;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	ab()->send_max = LONG;
+	for (int round = 0; round < 3; round++) {
+		while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+			read++;
+		CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 1000)); /* whatever is said of long ones */
+		CHECK_EQ(read, round == 0 ? 0 : round == 1 ? 1 : 4); /* 1, 3, ... */
+		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic)); /* the first part, with the envelope: it has looked at nothing yet */
+		CHECK(p.a.nic->promise.to);
+		p.a.nic->promise.at -= 5000000; /* ns ago */
+		p.a.nic->looks++;
+		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
+		CHECK(!p.a.nic->promise.to);
+		CHECK_EQ(counter(p.a.nic, "sent_away"), round + 1);
+	}
+	CHECK_EQ(ab()->send.depth, 7);
+	/* One that looks all the time does not mind how long it takes; nor one that is soon back. */
+	for (int round = 0; round < 8; round++) {
+		while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+			read++;
+		p.a.nic->promise.at += round % 2 ? -5000000 : 1000000000; /* long ago; to come, as if no time had gone */
+		p.a.nic->looks += round % 2 ? 101 : 1;
+		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
+	}
+	CHECK(ab()->send.depth < 7);
+	CHECK_EQ(counter(p.a.nic, "sent_away") + ab()->send.depth, 3);
+	/* The peer that it was said of is gone. */
+	while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+		;
+	link = ab();
+	p.a.nic->link[p.b.nic->me] = NULL;
+	p.a.nic->looks++;
+	nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
+	CHECK(!p.a.nic->promise.to);
+	p.a.nic->link[p.b.nic->me] = link;
+	pair_close(&p);
+}
+
+/* So has one that writes its messages anew in between, from when it is late on; nor does it need to look for that. */
+static void senders_that_write(void)
+{
+	enum { LONG = 4 << 20 };
+	struct nic_promise *promise;
+	uint64_t at, first;
+	bool cma;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	promise = &p.a.nic->promise;
+	ab()->send_max = LONG;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	first = promise->at += 1000000000; /* to come, as if no time went by here */
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(promise->at, first); /* which waits as well */
+	CHECK_EQ(promise->bytes, 2 * LONG);
+	promise->at -= 1001000000;
+	promise->bytes = (uint64_t)1 << 40; /* which would take a minute to read */
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(counter(p.a.nic, "sent_away"), 0);
+	promise->bytes = 16 * 900000;
+	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
+	CHECK(!promise->to);
+	/* Who has looked begins anew, whatever went before. */
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	first = promise->at += 1000000000;
+	p.a.nic->looks++;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(promise->at < first);
+	CHECK_EQ(promise->bytes, LONG);
+	/* What nobody can read alone is sent. */
+	cma = ab()->cma;
+	ab()->cma = false;
+	promise->at -= 5000000;
+	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
+	ab()->cma = cma;
+	pair_close(&p);
+}
+
+int main(void)
+{
+	CASE(messages_rather_sent);
+	CASE(senders_that_are_away);
+	CASE(senders_that_write);
+	return check_done();
+}
