@@ -18,9 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "batches.h"
 #include "lines.h"
 
-enum { BENCH_LARGE = 8192, BENCH_VALIDATIONS = 16 };
+enum { BENCH_LARGE = 8192, BENCH_VALIDATIONS = 16, BENCH_TRIES = 20 /* of a ping-pong of lines */ };
 
 struct bench_options {
 	size_t min, max;
@@ -35,6 +36,7 @@ struct bench_options {
 	bool alloc_mem;                     /* buffers from MPI_Alloc_mem */
 	bool share;                         /* overlap: ranks share a core */
 	bool apart;                         /* how far apart the processors are, before and behind each size */
+	const char *batches;                /* NULL, or a folder: batches.h */
 };
 
 struct bench;
@@ -66,7 +68,7 @@ struct bench {
 	MPI_Request *req;                   /* two for each message of a window */
 	MPI_Win win;                        /* of the one-sided benchmarks */
 	char *exposed;                      /* my part of it */
-	struct lines lines;                 /* with -p, between the two ranks */
+	struct lines lines;                 /* with -p and -b, between the two ranks */
 };
 
 /* ---- options ---- */
@@ -86,6 +88,7 @@ static inline void bench_usage(const char *program)
 		"  -w KIND       one-sided: create or allocate the window\n"
 		"  -s            overlap of ranks that share a core: compute by the clock, in turns\n"
 		"  -p            behind each size a comment: how many nanoseconds a cache line took between the two ranks' processors, before and after\n"
+		"  -b DIR        the largest size over and over, in batches, until DIR/end is there: for bench/turns\n"
 		"  -d DIGITS     after the decimal point\n", program, BENCH_LARGE);
 }
 
@@ -113,8 +116,9 @@ static inline bool bench_parse(struct bench_options *o, int argc, char **argv, b
 	int c;
 
 	opterr = speak;
-	while ((c = getopt(argc, argv, "m:i:x:t:W:w:d:acprsMh")) != -1)
+	while ((c = getopt(argc, argv, "b:m:i:x:t:W:w:d:acprsMh")) != -1)
 		switch (c) {
+		case 'b': o->batches = optarg; break;
 		case 'm': bench_sizes(optarg, o); break;
 		case 'i': bench_pair(optarg, &o->iterations, &o->large_iterations); break;
 		case 'x': bench_pair(optarg, &o->warmup, &o->large_warmup); break;
@@ -348,7 +352,7 @@ static inline void bench_apart_open(struct bench *b)
 	MPI_Comm host;
 	int size;
 
-	if (!b->o.apart)
+	if (!b->o.apart && !b->o.batches)
 		return;
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	MPI_Comm_size(host, &size);
@@ -364,7 +368,7 @@ static inline double bench_apart(struct bench *b)
 	if (!b->o.apart)
 		return 0;
 	MPI_Barrier(MPI_COMM_WORLD);
-	return lines_apart(&b->lines, b->rank);
+	return lines_apart(&b->lines, b->rank, BENCH_TRIES);
 }
 
 static inline void bench_apart_row(const struct bench *b, double before, double behind)
@@ -399,6 +403,25 @@ static inline bool bench_all_sizes(struct bench *b)
 	return valid;
 }
 
+static void bench_one(void *b)
+{
+	bench_repeat(b, 1);
+}
+
+/* The exit status. */
+static inline int bench_batches(struct bench *b)
+{
+	if (b->size != 2 || b->part) {
+		if (b->rank == 0)
+			fprintf(stderr, "batches are of two ranks, and of steps that are timed as a whole\n");
+		return 2;
+	}
+	b->bytes = b->o.max;
+	bench_repeat(b, b->bytes > BENCH_LARGE ? b->o.large_warmup : b->o.warmup);
+	batches_run(b->o.batches, b->rank, b->o.apart ? &b->lines : NULL, bench_one, b);
+	return 0;
+}
+
 /* All of main: the exit status. */
 static inline int bench_run(struct bench *b, int argc, char **argv)
 {
@@ -423,8 +446,12 @@ static inline int bench_run(struct bench *b, int argc, char **argv)
 	if (b->begin)
 		b->begin(b);
 	bench_apart_open(b);
-	bench_header(b);
-	status = !bench_all_sizes(b);
+	if (b->o.batches) {
+		status = bench_batches(b);
+	} else {
+		bench_header(b);
+		status = !bench_all_sizes(b);
+	}
 	if (b->end)
 		b->end(b);
 	bench_forget(b, b->out);

@@ -128,15 +128,15 @@ static inline bool lines_take(struct lines *l, void *data, size_t bytes)
 	return true;
 }
 
-/* Nanoseconds of half a ping-pong of a line, the best of some: how far apart the processors of both ranks are. */
-static inline double lines_apart(struct lines *l, int rank)
+/* Nanoseconds of half a ping-pong of a line, the best of some tries: how far apart the processors of both ranks are. */
+static inline double lines_apart(struct lines *l, int rank, int tries)
 {
-	enum { TRIES = 20, TURNS = 50, YIELD = 100000 };
+	enum { TURNS = 50, YIELD = 100000 };
 	double best = 1e9;
 	uint8_t byte = 0;
 	int found;
 
-	for (int k = 0; k < TRIES; k++) {
+	for (int k = 0; k < tries; k++) {
 		double start = MPI_Wtime(), ns;
 
 		for (int i = 0; i < 2 * TURNS; i++)

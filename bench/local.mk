@@ -10,6 +10,7 @@ noinst_PROGRAMS += \
 bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
 EXTRA_DIST += \
+	bench/batches.h \
 	bench/bench.h \
 	bench/data.py \
 	bench/history.py \
@@ -30,7 +31,6 @@ if HAVE_OMPI
 noinst_PROGRAMS += \
 	bench/allreduce \
 	bench/barrier \
-	bench/batches \
 	bench/bcast \
 	bench/bcast_turns \
 	bench/bibw \
@@ -42,6 +42,7 @@ noinst_PROGRAMS += \
 	bench/ibcast \
 	bench/instructions \
 	bench/latency \
+	bench/lines \
 	bench/match_posted \
 	bench/match_unexpected \
 	bench/mbw_mr \
@@ -54,8 +55,6 @@ bench_allreduce_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_allreduce_LDADD = $(MPI_LIBS)
 bench_barrier_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_barrier_LDADD = $(MPI_LIBS)
-bench_batches_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
-bench_batches_LDADD = $(MPI_LIBS)
 bench_bcast_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_bcast_LDADD = $(MPI_LIBS)
 bench_bcast_turns_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
@@ -79,6 +78,8 @@ bench_instructions_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_instructions_LDADD = $(MPI_LIBS)
 bench_latency_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_latency_LDADD = $(MPI_LIBS)
+bench_lines_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+bench_lines_LDADD = $(MPI_LIBS)
 bench_match_posted_SOURCES = bench/match.c
 bench_match_posted_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 bench_match_posted_LDADD = $(MPI_LIBS)
