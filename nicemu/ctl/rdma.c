@@ -153,7 +153,9 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 
 	if (nic_link_half_races(link, total) && is_single(nic, link))
 		return nic_dma_halves(link, write, total);
-	return total >= link->half_min || (write && total >= link->half_row && in_a_row(nic, link));
+	if (!write)
+		return total >= link->half_min && !link->row.mutual;
+	return total >= link->half_min || (total >= link->half_row && in_a_row(nic, link));
 }
 
 /* Does it depend on the times whether the transfer that begins now is a stream? */
@@ -350,6 +352,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 		return false;
 	row = nic->polls + nic->looks == link->row.looks;
 	link->row.looks = nic->polls + nic->looks;
+	link->row.sent++;
 	if (row && link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len)) { /* a hint: any recent value will do */
 		nic_count(nic, rather_read, 1);
 		return false;

@@ -42,6 +42,7 @@ static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 
 /* rdma_rows.c */
 uint32_t nic_row_class(uint64_t len); /* NIC_ROW_CLASSES: shorter than any */
+void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
 
 /* Is a long message that is one of many better read? */

@@ -55,6 +55,26 @@ static inline uint64_t nic_clock(void)
 	return nic_clock_kernel();
 }
 
+/*
+ * Nanoseconds that it takes to load a word, which another thread may be writing, and nothing else; at least 1, or 0 where nobody can say, or where the
+ * counter is too coarse to tell one cache from another.
+ */
+static inline uint64_t nic_clock_of_load(const uint64_t *from, uint64_t *word)
+{
+#if defined(__x86_64__) && defined(NIC_CLOCK_COUNTER)
+	uint64_t start, ticks;
+
+	__builtin_ia32_lfence();
+	start = nic_ticks();
+	__asm__ __volatile__("mov %1, %0\n\tlfence" : "=r"(*word) : "m"(*from) : "memory");
+	ticks = nic_ticks() - start;
+	return ticks >> 32 || !nic_clock_scale ? 0 : (ticks * nic_clock_scale >> 32) + 1;
+#else
+	*word = __atomic_load_n(from, __ATOMIC_RELAXED);
+	return 0;
+#endif
+}
+
 static inline uint64_t nic_clock_since(uint64_t then, uint64_t now)
 {
 	return (int64_t)(now - then) > 0 ? now - then : 0;

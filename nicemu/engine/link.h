@@ -76,27 +76,44 @@ enum {
 	NIC_BRIEF_RACES = 3,
 	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
 	NIC_ROW_CLASSES = 3,
+	NIC_ROW_PLACES = 4,
+	NIC_ROW_LOOKS = 7,
 };
 
 /* Long messages of the peer's, many in a row, which are timed (ctl/rdma_rows.c): sent (0) or read (1). */
 struct nic_row_class {
 	struct nic_pace pace;
-	uint32_t settle;    /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
 	uint32_t vain;      /* rows since the last one that went the way that is to be gone */
 	uint32_t rows;      /* that count together so far, and what they have taken */
-	bool read;          /* was the last one? */
 	uint64_t ns, bytes;
+};
+/* While the processors are so far apart. */
+struct nic_row_place {
+	uint32_t apart;     /* ns that a line of the peer's takes; 0: not known yet, or never */
+	uint32_t left;      /* when it was left last, in places left */
+	struct nic_row_class of[NIC_ROW_CLASSES];
 };
 struct nic_row {
 	uint32_t open;      /* under way */
 	uint32_t n[2];      /* of those that are timed together, so many are over, */
 	uint32_t met;       /* and so many began while another was under way */
+	uint32_t came, sent; /* long ones, this way and the other one, since it was last seen whether it is an exchange */
 	uint32_t class;
 	bool mixed;         /* of several classes */
+	bool mutual;        /* it is: both ends are at work, and neither has a half to do for the other one; */
+	bool follows;       /* which the other end decides about, for both ways */
 	bool seen;          /* there has been one */
+	bool read[NIC_ROW_CLASSES];       /* was the last row? */
+	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
 	uint64_t bytes;
 	uint64_t began, last; /* nic_clock: the first; when the last one was over */
-	struct nic_row_class of[NIC_ROW_CLASSES];
+	struct nic_row_place at[NIC_ROW_PLACES];
+	uint32_t place;     /* where it is just now; */
+	uint32_t places;    /* left so far */
+	uint32_t apart[NIC_ROW_LOOKS]; /* ns that a line took lately, a few times; */
+	uint32_t looked;    /* so often, */
+	uint32_t look;      /* and in this row; */
+	uint64_t count;     /* what stood in it */
 	uint32_t reads;     /* those that are better read, a bit for each class: the peer has the same word */
 	uint32_t looks;     /* of this side's host, when it sent the last one */
 };

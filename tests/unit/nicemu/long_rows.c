@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Long messages, many in a row: whether they are sent or read is what took less time (ctl/rdma_rows.c). */
 #include "nicemu/ctl/rdma.h"
+#include "nicemu/engine/clock.h"
 #include "tests/unit/nicemu/shared.h"
 
 enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 400000, FAST = 160000, BEST = 80000 }; /* ns for a MB */
@@ -8,6 +9,12 @@ enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 400000
 static struct nic_link *ba(void)
 {
 	return p.b.nic->link[p.a.nic->me];
+}
+
+/* Of that class, where it is now. */
+static struct nic_row_class *class_of(uint32_t class)
+{
+	return &ba()->row.at[ba()->row.place].of[class];
 }
 
 /* Rows of that class until what the receiver would rather have is `reads`; how many, at most `most`. */
@@ -60,8 +67,8 @@ static void the_faster_way(void)
 	BEGIN_ROWS();
 	CHECK(until(1, SLOW, FAST, 2 | 4, 100) < 20); /* with what is longer, of which nothing is known */
 	CHECK(reads_of(1, SLOW, FAST, 1000) > 900);
-	CHECK_EQ(ba()->row.of[1].pace.cost[0], SLOW);
-	CHECK_EQ(ba()->row.of[1].pace.cost[1], FAST);
+	CHECK(class_of(1)->pace.cost[0] >= SLOW && class_of(1)->pace.cost[0] <= SLOW + SLOW / 8);
+	CHECK_EQ(class_of(1)->pace.cost[1], FAST);
 	reads_of(1, FAST, SLOW, 2000);
 	CHECK(reads_of(1, FAST, SLOW, 1000) < 50);
 	CHECK_EQ(ba()->row.reads >> 1 & 1, 0);
@@ -86,7 +93,33 @@ static void nothing_is_tried_for_nothing(void)
 	BEGIN_ROWS();
 	for (int i = 0; i < 40; i++)
 		nic_row_took(ba(), 0, false, SLOW, MB); /* less than settles it */
-	CHECK_EQ(ba()->row.of[0].pace.cost[0], 0);
+	CHECK_EQ(class_of(0)->pace.cost[0], 0);
+	pair_close(&p);
+}
+
+/* Two rows count as one, but not one of each way. */
+static void two_of_a_kind(void)
+{
+	BEGIN_ROWS();
+	reads_of(0, SLOW, SLOW, 3);
+	class_of(0)->rows = 0;
+	nic_row_took(ba(), 0, false, MB, MANY);
+	CHECK_EQ(class_of(0)->rows, 1);
+	nic_row_took(ba(), 0, true, MB, MANY);
+	CHECK_EQ(class_of(0)->rows, 1);
+	nic_row_took(ba(), 0, true, MB, MANY);
+	CHECK_EQ(class_of(0)->rows, 0);
+	pair_close(&p);
+}
+
+/* What is hardly better changes nothing, one way or the other. */
+static void hardly_better(void)
+{
+	BEGIN_ROWS();
+	reads_of(0, FAST, FAST - FAST / 16, 200);
+	CHECK(reads_of(0, FAST, FAST - FAST / 16, 1000) < 50);
+	reads_of(0, FAST, FAST / 2, 1000);
+	CHECK(reads_of(0, FAST - FAST / 16, FAST, 1000) > 950);
 	pair_close(&p);
 }
 
@@ -115,6 +148,96 @@ static void the_sender_is_told(void)
 	pair_close(&p);
 }
 
+/* ---- how far apart ------------------------------------------------------------------------------------------------ */
+
+static void apart(uint64_t ns, int times)
+{
+	for (int i = 0; i < times; i++)
+		nic_row_apart(ba(), ns);
+}
+
+/* What was found out at one distance is kept for it. */
+static void places(void)
+{
+	BEGIN_ROWS();
+	apart(50, NIC_ROW_LOOKS);
+	reads_of(1, FAST, SLOW, 100);
+	CHECK_EQ(ba()->row.reads, 0);
+	apart(300, NIC_ROW_LOOKS / 2); /* so few may be chance */
+	CHECK_EQ(ba()->row.place, 0);
+	apart(300, 1);
+	CHECK_EQ(ba()->row.place, 1);
+	CHECK_EQ(ba()->row.reads, 0); /* as before, at first */
+	CHECK(until(1, SLOW, FAST, 2 | 4, 100) < 20);
+	reads_of(1, SLOW, FAST, 200);
+	for (int i = 0; i < 3; i++) {
+		apart(60, NIC_ROW_LOOKS);
+		CHECK_EQ(ba()->row.place, 0);
+		CHECK_EQ(ba()->asked->reads, 0);
+		apart(290, NIC_ROW_LOOKS);
+		CHECK_EQ(ba()->row.place, 1);
+		CHECK_EQ(ba()->asked->reads, 2 | 4);
+	}
+	/* Steps of the counter, and of one cache to the next, are no distance. */
+	apart(21, NIC_ROW_LOOKS);
+	apart(41, NIC_ROW_LOOKS);
+	apart(90, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 0);
+	CHECK_EQ(ba()->row.at[0].apart, 50);
+	apart(290, NIC_ROW_LOOKS);
+	apart(UINT64_MAX, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 2);
+	CHECK_EQ(ba()->asked->reads, 2 | 4); /* as before again */
+	CHECK_EQ(ba()->row.at[2].of[1].pace.cost[0], 0);
+	apart(1, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 3);
+	/* There are so many: the one that was left longest ago makes room. */
+	apart(300, NIC_ROW_LOOKS);
+	apart(1, NIC_ROW_LOOKS);
+	apart(10000, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 0);
+	CHECK_EQ(ba()->row.at[0].apart, 10000);
+	apart(300, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, 2 | 4);
+	pair_close(&p);
+}
+
+/* A line that the peer has not written since is no sample, and a row is not looked at again and again. */
+static void how_far_is_asked(void)
+{
+	uint64_t word, *line;
+	uint32_t looked;
+
+	BEGIN_ROWS();
+	line = &ba()->slot->counter[NIC_C_packets_sent];
+	if (!nic_clock_of_load(line, &word)) { /* here nobody can say */
+		pair_close(&p);
+		return;
+	}
+	CHECK_EQ(word, *line);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	for (int i = 0; i < 20; i++) {
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+		CHECK(ba()->row.looked <= 1);
+	}
+	for (int i = 0; i < 20; i++) {
+		++*line;
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	}
+	CHECK_EQ(ba()->row.look, 4);
+	looked = ba()->row.looked;
+	CHECK(looked == 4 || looked == 5);
+	while (ba()->row.open)
+		nic_long_over(p.b.nic, p.b.vi, LONG, false);
+	usleep(1000);
+	for (int i = 0; i < 2; i++) { /* the next row */
+		++*line;
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	}
+	CHECK_EQ(ba()->row.looked, looked + 1);
+	pair_close(&p);
+}
+
 /* ---- what is a row ------------------------------------------------------------------------------------------------ */
 
 /* So many at a time, which take some time; `read` of them are. */
@@ -133,7 +256,9 @@ static void ready(uint32_t class, bool read)
 	usleep(1000);
 	row(1, 16 * KB, 0, 1000); /* ends what was before */
 	ba()->row.seen = true;
-	ba()->row.of[class] = (struct nic_row_class){ .settle = 1, .read = read };
+	*class_of(class) = (struct nic_row_class){ .rows = 0 };
+	ba()->row.settle[class] = 1;
+	ba()->row.read[class] = read;
 	usleep(1000);
 }
 
@@ -144,7 +269,7 @@ static uint32_t timed(uint32_t class)
 
 	usleep(1000);
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-	n = ba()->row.of[class].rows;
+	n = class_of(class)->rows;
 	nic_long_over(p.b.nic, p.b.vi, 16 * KB, false);
 	return n;
 }
@@ -154,10 +279,10 @@ static void rows(void)
 	BEGIN_ROWS();
 	ready(0, false);
 	row(64, LONG, 0, 2000);
-	CHECK_EQ(ba()->row.of[0].rows, 0); /* it may go on */
+	CHECK_EQ(class_of(0)->rows, 0); /* it may go on */
 	CHECK_EQ(timed(0), 1);
-	CHECK_EQ(ba()->row.of[0].bytes, 64 * LONG);
-	CHECK(ba()->row.of[0].ns >= 2000000);
+	CHECK_EQ(class_of(0)->bytes, 64 * LONG);
+	CHECK(class_of(0)->ns >= 2000000);
 	ready(0, false);
 	row(64, LONG, 8, 1000); /* one in eight of the other way does not matter */
 	CHECK_EQ(timed(0), 1);
@@ -220,13 +345,97 @@ static void no_rows(void)
 	pair_close(&p);
 }
 
+/* Long messages both ways: the end in the lower slot decides for both. */
+static void exchanges(void)
+{
+	struct nic_row *low, *high;
+	struct nic_link *link;
+	uint64_t at;
+
+	SKIP_ASKING();
+	BEGIN_ROWS();
+	CHECK(p.a.nic->me < p.b.nic->me);
+	at = (uintptr_t)p.b.mem;
+	low = &ab()->row;
+	high = &ba()->row;
+	for (int i = 0; i < 6; i++) {
+		row(64, LONG, 0, 0);
+		usleep(100);
+	}
+	CHECK(!high->mutual && !high->follows);
+	until(0, SLOW, FAST, 7, 100);
+	CHECK_EQ(ab()->asking->reads, 7);
+	for (int i = 0; i < 20; i++) {
+		for (int k = 0; k < 64; k++)
+			nic_rather_sent(p.b.nic, p.b.vi, at, LONG);
+		row(64, LONG, 0, 0);
+		usleep(100);
+	}
+	CHECK(high->mutual && high->follows);
+	CHECK_EQ(high->reads, 0);
+	for (int i = 0; i < 8 && high->came > 64; i++) {
+		row(64, LONG, 0, 0);
+		usleep(100);
+	}
+	/* As it is told; and it times nothing. */
+	ab()->asked->reads = 5;
+	class_of(0)->rows = 1;
+	class_of(0)->ns = 12345;
+	high->settle[0] = 1;
+	row(64, LONG, 0, 0);
+	usleep(100);
+	row(64, LONG, 0, 0);
+	CHECK(high->came && high->follows);
+	CHECK_EQ(high->reads, 5);
+	CHECK_EQ(ba()->asked->reads, 5);
+	CHECK(class_of(0)->rows == 1 && class_of(0)->ns == 12345);
+	/* It is no longer one. */
+	for (int i = 0; i < 12; i++) {
+		row(64, LONG, 0, 0);
+		usleep(100);
+	}
+	CHECK(!high->mutual && !high->follows);
+	/* The other end, which decides. */
+	link = ab();
+	for (int i = 0; i < 6; i++) {
+		for (int k = 0; k < 64; k++) {
+			nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)p.a.mem, LONG);
+			nic_long_begins(p.a.nic, p.a.vi, 0, LONG);
+		}
+		for (int k = 0; k < 64; k++)
+			nic_long_over(p.a.nic, p.a.vi, LONG, false);
+		usleep(100);
+	}
+	CHECK(low->mutual && !low->follows);
+	CHECK_EQ(link->row.n[0], 64);
+	pair_close(&p);
+}
+
+/* Who reads while the other end reads, too, asks it for no half. */
+static void no_halves_in_exchanges(void)
+{
+	for (int mutual = 0; mutual < 2; mutual++) {
+		BEGIN(0, 40000);
+		ab()->row.mutual = mutual;
+		post(0, NIC_CTL_RDMA_READ, 0, 0, 65536);
+		pair_poll(&p);
+		CHECK(good(&p.a.desc[0]));
+		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), mutual ? 0 : 32768);
+		post(1, NIC_CTL_RDMA_WRITE, 0, 0, 65536);
+		pair_poll(&p);
+		CHECK(good(&p.a.desc[1]));
+		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), mutual ? 32768 : 65536);
+		pair_close(&p);
+	}
+}
+
 /* What is tried and does not happen is not waited for, and is tried again later. */
 static void trials_in_vain(void)
 {
 	struct nic_pace *pace;
 
 	BEGIN_ROWS();
-	pace = &ba()->row.of[0].pace;
+	pace = &class_of(0)->pace;
 	CHECK(until(0, FAST, FAST, 1, 20) < 20);
 	CHECK(pace->trial && !pace->cost[1]);
 	for (int i = 0; i < 20 && pace->trial; i++) {
@@ -250,14 +459,14 @@ static void pauses(void)
 	row(64, 64 * KB, 0, 5000);
 	usleep(5000);
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-	CHECK(ba()->row.of[0].ns >= 10000000);
+	CHECK(class_of(0)->ns >= 10000000);
 	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
 	ready(0, false);
 	row(64, 64 * KB, 0, 1000);
 	ns = ba()->row.last - ba()->row.began;
 	usleep((unsigned)(4 * ns / 1000 + 1000));
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-	CHECK_EQ(ba()->row.of[0].ns, ns);
+	CHECK_EQ(class_of(0)->ns, ns);
 	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
 	pair_close(&p);
 }
@@ -267,9 +476,15 @@ int main(void)
 	CASE(classes);
 	CASE(the_faster_way);
 	CASE(nothing_is_tried_for_nothing);
+	CASE(two_of_a_kind);
+	CASE(hardly_better);
+	CASE(places);
+	CASE(how_far_is_asked);
 	CASE(the_sender_is_told);
 	CASE(rows);
 	CASE(no_rows);
+	CASE(exchanges);
+	CASE(no_halves_in_exchanges);
 	CASE(trials_in_vain);
 	CASE(pauses);
 	return check_done();
