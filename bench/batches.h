@@ -24,7 +24,7 @@
 enum {
 	BATCHES_MOST = 1 << 21,
 	BATCHES_TRIES = 3, /* of a ping-pong of lines */
-	BATCHES_STEPS = 100,
+	BATCHES_STEPS = 400,
 };
 
 /* Seconds of a batch, and between two looks at DIR/end and at the processors, which may be moved within seconds. */

@@ -146,7 +146,10 @@ static inline bool is_timed(struct nic_link *link, bool write, uint32_t total)
 	return !nic_link_brief_races(link, write, total) || nic_dma_brief_due(link, write, total);
 }
 
-/* Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before. */
+/*
+ * Is a transfer of so many bytes worth asking the peer for a half of it?  Of a write in a row, it has been asked before.  Of a message that is read not
+ * while others are sent: the peer reads those.
+ */
 static inline bool in_halves(const struct nic *nic, const struct nic_link *link, uint32_t op, uint32_t total)
 {
 	bool write = op == NIC_CTL_RDMA_WRITE;
@@ -154,7 +157,7 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 	if (nic_link_half_races(link, total) && is_single(nic, link))
 		return nic_dma_halves(link, write, total);
 	if (!write)
-		return total >= link->half_min && !link->row.mutual;
+		return total >= link->half_min && !nic_row_mutual(link, total);
 	return total >= link->half_min || (total >= link->half_row && in_a_row(nic, link));
 }
 
@@ -347,12 +350,13 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
 	uint64_t now;
 	bool row;
 
+	if (link)
+		nic_row_sends(link, len);
 	if (!link || len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
 		return false;
 	row = nic->polls + nic->looks == link->row.looks;
 	link->row.looks = nic->polls + nic->looks;
-	link->row.sent++;
 	if (row && link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len)) { /* a hint: any recent value will do */
 		nic_count(nic, rather_read, 1);
 		return false;

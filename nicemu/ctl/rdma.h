@@ -45,6 +45,21 @@ uint32_t nic_row_class(uint64_t len); /* NIC_ROW_CLASSES: shorter than any */
 void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
 
+/* This end sends a message of so many bytes, however it is going to travel. */
+static inline void nic_row_sends(struct nic_link *link, uint64_t len)
+{
+	uint32_t class = nic_row_class(len);
+
+	if (class < NIC_ROW_CLASSES)
+		link->row.sent[class]++;
+}
+
+/* Are there as long ones both ways, and some are being read just now? */
+static inline bool nic_row_mutual(const struct nic_link *link, uint64_t len)
+{
+	return link->row.mutual && link->row.open && link->row.mutual >> nic_row_class(len) & 1;
+}
+
 /* Is a long message that is one of many better read? */
 static inline bool nic_row_reads(uint32_t reads, uint64_t len)
 {

@@ -32,7 +32,7 @@ enum {
 	UNIT = 1 << 20,       /* bytes: what it is that costs so many ns */
 	GOOD = 110000,        /* what is not worth a try of the other way: a kernel hardly copies as fast, and a try takes some 50 MB */
 	FIRST = 48 << 20,     /* bytes until the buffers that go round have been made, */
-	MUTUAL = 256,         /* messages: if meanwhile a quarter as many went the other way it is an exchange; some windows, whose messages are sent all at once */
+	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed */
 	PAUSE = 3,            /* times as long as the row that it follows */
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short */
@@ -71,7 +71,9 @@ static void choose(struct nic_link *link)
 {
 	struct nic_row *r = &link->row;
 
-	r->reads = r->follows ? nic_load_relaxed(&link->asking->reads) : best(r->at[r->place].of); /* a hint, as above */
+	r->reads = best(r->at[r->place].of);
+	if (r->follows)
+		r->reads = (r->reads & ~r->follows) | (nic_load_relaxed(&link->asking->reads) & r->follows); /* a hint, as above */
 	if (nic_load_relaxed(&link->asked->reads) != r->reads)
 		atomic_store_explicit(&link->asked->reads, r->reads, memory_order_relaxed);
 }
@@ -98,7 +100,6 @@ static uint32_t place_of(const struct nic_row *r, uint32_t ns)
 	return oldest;
 }
 
-/* 0: fewer than half of them are known. */
 static uint32_t median(const uint32_t *from)
 {
 	for (uint32_t i = 0; i < NIC_ROW_LOOKS; i++) {
@@ -130,6 +131,8 @@ void nic_row_apart(struct nic_link *link, uint64_t ns)
 	uint32_t usual, place;
 
 	r->apart[r->looked++ % NIC_ROW_LOOKS] = ns < APART_MOST ? (uint32_t)ns : APART_MOST;
+	if (r->looked < NIC_ROW_LOOKS)
+		return;
 	usual = median(r->apart);
 	place = place_of(r, usual);
 	if (!r->at[r->place].apart)
@@ -140,6 +143,7 @@ void nic_row_apart(struct nic_link *link, uint64_t ns)
 		r->at[place] = new_place(&r->at[r->place], usual);
 	r->at[r->place].left = ++r->places;
 	r->place = place;
+	r->mixed = true;
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++)
 		r->at[place].of[class].rows = 0;
 	choose(link);
@@ -228,6 +232,26 @@ static uint32_t messages(const struct nic_row *r)
 	return r->n[0] + r->n[1];
 }
 
+/* Are there long messages both ways?  Neither many times as many as the other ones; it takes some to begin, and more to end.  Is that another answer? */
+static bool is_exchange(const struct nic *nic, struct nic_link *link)
+{
+	struct nic_row *r = &link->row;
+	uint32_t was = r->mutual;
+
+	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++) {
+		uint32_t few = r->came[class] < r->sent[class] ? r->came[class] : r->sent[class];
+		uint32_t many = r->came[class] + r->sent[class] - few;
+
+		if (many < MUTUAL)
+			continue;
+		r->mutual &= ~(1u << class);
+		r->mutual |= (uint32_t)(few >= many / (was >> class & 1 ? 8 : 4)) << class;
+		r->came[class] = r->sent[class] = 0;
+	}
+	r->follows = nic->me > link->peer ? r->mutual : 0;
+	return r->mutual != was;
+}
+
 /* Those that are over.  The first of some that are sent without a look in between is sent in any case, and so are all when the way has just changed. */
 static void time_row(const struct nic *nic, struct nic_link *link, uint64_t end)
 {
@@ -235,16 +259,11 @@ static void time_row(const struct nic *nic, struct nic_link *link, uint64_t end)
 	uint32_t n = messages(r), class = r->class;
 	bool read = 2 * r->n[1] >= n, row = n >= ROW_LEAST || r->bytes >= ROW_BYTES;
 
-	r->came += n;
-	if (r->came >= MUTUAL) {
-		r->mutual = r->sent >= r->came / 4;
-		r->follows = r->mutual && nic->me > link->peer;
-		r->came = r->sent = 0;
+	if (n && class < NIC_ROW_CLASSES)
+		r->came[class] += n;
+	if (is_exchange(nic, link) || r->follows)
 		choose(link);
-	} else if (r->follows) {
-		choose(link);
-	}
-	if (n && class < NIC_ROW_CLASSES && !r->follows) {
+	if (n && class < NIC_ROW_CLASSES && !(r->follows >> class & 1)) {
 		struct nic_row_class *c = &r->at[r->place].of[class];
 
 		row = row && !r->mixed && (read || (r->n[1] <= n / 8 && 2 * r->met >= n));

@@ -97,11 +97,11 @@ struct nic_row {
 	uint32_t open;      /* under way */
 	uint32_t n[2];      /* of those that are timed together, so many are over, */
 	uint32_t met;       /* and so many began while another was under way */
-	uint32_t came, sent; /* long ones, this way and the other one, since it was last seen whether it is an exchange */
 	uint32_t class;
-	bool mixed;         /* of several classes */
-	bool mutual;        /* it is: both ends are at work, and neither has a half to do for the other one; */
-	bool follows;       /* which the other end decides about, for both ways */
+	bool mixed;         /* of several classes, or places */
+	uint32_t came[NIC_ROW_CLASSES], sent[NIC_ROW_CLASSES]; /* this way and the other one, since it was last seen whether that is an exchange; */
+	uint32_t mutual;    /* a bit for each class that is; */
+	uint32_t follows;   /* and for each of which the other end decides */
 	bool seen;          /* there has been one */
 	bool read[NIC_ROW_CLASSES];       /* was the last row? */
 	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */

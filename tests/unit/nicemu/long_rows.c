@@ -160,13 +160,17 @@ static void apart(uint64_t ns, int times)
 static void places(void)
 {
 	BEGIN_ROWS();
-	apart(50, NIC_ROW_LOOKS);
+	apart(30, 1);
+	apart(50, NIC_ROW_LOOKS - 1);
+	CHECK_EQ(ba()->row.at[0].apart, 50);
 	reads_of(1, FAST, SLOW, 100);
 	CHECK_EQ(ba()->row.reads, 0);
 	apart(300, NIC_ROW_LOOKS / 2); /* so few may be chance */
 	CHECK_EQ(ba()->row.place, 0);
+	ba()->row.mixed = false;
 	apart(300, 1);
 	CHECK_EQ(ba()->row.place, 1);
+	CHECK(ba()->row.mixed); /* the row that is under way is of neither */
 	CHECK_EQ(ba()->row.reads, 0); /* as before, at first */
 	CHECK(until(1, SLOW, FAST, 2 | 4, 100) < 20);
 	reads_of(1, SLOW, FAST, 200);
@@ -363,6 +367,7 @@ static void exchanges(void)
 		usleep(100);
 	}
 	CHECK(!high->mutual && !high->follows);
+	CHECK_EQ(high->came[1] + high->sent[0] + high->sent[1], 0);
 	until(0, SLOW, FAST, 7, 100);
 	CHECK_EQ(ab()->asking->reads, 7);
 	for (int i = 0; i < 20; i++) {
@@ -371,23 +376,23 @@ static void exchanges(void)
 		row(64, LONG, 0, 0);
 		usleep(100);
 	}
-	CHECK(high->mutual && high->follows);
-	CHECK_EQ(high->reads, 0);
-	for (int i = 0; i < 8 && high->came > 64; i++) {
+	CHECK(high->mutual == 1 && high->follows == 1);
+	CHECK_EQ(high->reads, 6);
+	for (int i = 0; i < 8 && high->came[0] > 64; i++) {
 		row(64, LONG, 0, 0);
 		usleep(100);
 	}
-	/* As it is told; and it times nothing. */
-	ab()->asked->reads = 5;
+	/* As it is told, of messages of that class; and it times nothing of them. */
+	ab()->asked->reads = 1;
 	class_of(0)->rows = 1;
 	class_of(0)->ns = 12345;
 	high->settle[0] = 1;
 	row(64, LONG, 0, 0);
 	usleep(100);
 	row(64, LONG, 0, 0);
-	CHECK(high->came && high->follows);
-	CHECK_EQ(high->reads, 5);
-	CHECK_EQ(ba()->asked->reads, 5);
+	CHECK(high->came[0] && high->follows);
+	CHECK_EQ(high->reads, 7);
+	CHECK_EQ(ba()->asked->reads, 7);
 	CHECK(class_of(0)->rows == 1 && class_of(0)->ns == 12345);
 	/* It is no longer one. */
 	for (int i = 0; i < 12; i++) {
@@ -406,8 +411,42 @@ static void exchanges(void)
 			nic_long_over(p.a.nic, p.a.vi, LONG, false);
 		usleep(100);
 	}
-	CHECK(low->mutual && !low->follows);
+	CHECK(low->mutual == 1 && !low->follows);
 	CHECK_EQ(link->row.n[0], 64);
+	pair_close(&p);
+}
+
+/* How many there are each way, of one class. */
+static void what_is_an_exchange(void)
+{
+	static const struct {
+		uint32_t came, sent, before, behind, left;
+	} cases[] = {
+		{ 128, 60, 0, 0, 192 }, /* not enough to say */
+		{ 192, 64, 0, 1, 0 },
+		{ 192, 63, 0, 0, 0 },
+		{ 192, 63, 1, 1, 0 },
+		{ 192, 31, 1, 0, 0 },
+		{ 192, 0, 1, 0, 0 },
+		{ 0, 10000, 1, 0, 64 }, /* many the other way are enough, too: it is seen before these 64 come */
+		{ 192, 1000, 0, 0, 64 },
+		{ 192, 1000, 1, 1, 64 },
+		{ 192, 700, 0, 1, 64 },
+	};
+
+	BEGIN_ROWS();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ready(0, false);
+		ba()->row.came[1] = cases[i].came;
+		ba()->row.sent[1] = cases[i].sent;
+		ba()->row.mutual = cases[i].before << 1;
+		row(64, 300 * KB, 0, 0);
+		usleep(1000);
+		row(1, 16 * KB, 0, 0);
+		CHECK_EQ(ba()->row.mutual, cases[i].behind << 1);
+		CHECK_EQ(ba()->row.follows, cases[i].behind << 1);
+		CHECK_EQ(ba()->row.came[1], cases[i].left);
+	}
 	pair_close(&p);
 }
 
@@ -417,14 +456,20 @@ static void no_halves_in_exchanges(void)
 	for (int mutual = 0; mutual < 2; mutual++) {
 		BEGIN(0, 40000);
 		ab()->row.mutual = mutual;
+		ab()->row.open = 1;
 		post(0, NIC_CTL_RDMA_READ, 0, 0, 65536);
 		pair_poll(&p);
 		CHECK(good(&p.a.desc[0]));
 		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), mutual ? 0 : 32768);
+		ab()->row.open = 0; /* no message, but a get, say */
+		post(2, NIC_CTL_RDMA_READ, 0, 0, 65536);
+		pair_poll(&p);
+		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), mutual ? 32768 : 65536);
+		ab()->row.open = 1;
 		post(1, NIC_CTL_RDMA_WRITE, 0, 0, 65536);
 		pair_poll(&p);
 		CHECK(good(&p.a.desc[1]));
-		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), mutual ? 32768 : 65536);
+		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), mutual ? 65536 : 3 * 32768);
 		pair_close(&p);
 	}
 }
@@ -484,6 +529,7 @@ int main(void)
 	CASE(rows);
 	CASE(no_rows);
 	CASE(exchanges);
+	CASE(what_is_an_exchange);
 	CASE(no_halves_in_exchanges);
 	CASE(trials_in_vain);
 	CASE(pauses);
