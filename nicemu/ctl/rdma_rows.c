@@ -32,8 +32,8 @@ enum {
 	UNIT = 1 << 20,       /* bytes: what it is that costs so many ns */
 	GOOD = 110000,        /* what is not worth a try of the other way: a kernel hardly copies as fast, and a try takes some 50 MB */
 	FIRST = 48 << 20,     /* bytes until the buffers that go round have been made, */
-	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed */
+	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
 	PAUSE = 3,            /* times as long as the row that it follows */
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short */
 	HARDLY = 8,           /* of what it costs, so much less is */
@@ -49,6 +49,12 @@ uint32_t nic_row_class(uint64_t len)
 	return len <= ROW_SHORTEST ? NIC_ROW_CLASSES : len <= 256 << 10 ? 0 : len <= 1 << 20 ? 1 : 2;
 }
 
+/* The way to go when nothing is being tried. */
+static uint8_t usual_way(const struct nic_pace *p)
+{
+	return p->trial ? !p->way : p->way;
+}
+
 /* What is better for a class is the first guess for the next longer ones. */
 static uint32_t best(struct nic_row_class *c)
 {
@@ -61,7 +67,7 @@ static uint32_t best(struct nic_row_class *c)
 		if (p->cost[0] || p->cost[1])
 			known = true;
 		else if (known)
-			p->way = c[class - 1].pace.trial ? !c[class - 1].pace.way : c[class - 1].pace.way;
+			p->way = usual_way(&c[class - 1].pace);
 		reads |= (uint32_t)p->way << class;
 	}
 	return reads;
@@ -121,7 +127,7 @@ static struct nic_row_place new_place(const struct nic_row_place *last, uint32_t
 	struct nic_row_place at = { .apart = ns };
 
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++)
-		at.of[class].pace.way = last->of[class].pace.trial ? !last->of[class].pace.way : last->of[class].pace.way;
+		at.of[class].pace.way = usual_way(&last->of[class].pace);
 	return at;
 }
 
@@ -208,7 +214,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 		return;
 	}
 	/* What is hardly better is not worth a change, behind which nothing is near. */
-	if (read != (p->trial ? !p->way : p->way))
+	if (read != usual_way(p))
 		cost += cost / HARDLY;
 	nic_pace_took(p, read, cost);
 	while (p->trial && p->way == read && cost / 3 * 2 > p->cost[!read])
@@ -294,11 +300,11 @@ bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len
 	if (!link)
 		return false;
 	r = &link->row;
-	look_how_far(link);
 	if (remote && nic_dma_plain(link, remote, len)) { /* as fast as can be, which says nothing of others */
 		r->mixed |= r->open || messages(r);
 		return false;
 	}
+	look_how_far(link);
 	if (r->open++) {
 		r->met++;
 		return true;

@@ -214,9 +214,9 @@ static void how_far_is_asked(void)
 
 	BEGIN_ROWS();
 	line = &ba()->slot->counter[NIC_C_packets_sent];
-	if (!nic_clock_of_load(line, &word)) { /* here nobody can say */
+	if (!nic_clock_of_load(line, &word)) {
 		pair_close(&p);
-		return;
+		SKIP("here nobody can say how long a load takes");
 	}
 	CHECK_EQ(word, *line);
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
