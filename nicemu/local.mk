@@ -58,6 +58,7 @@ nicemu_sources = \
 	nicemu/ctl/rdma_fetch.c \
 	nicemu/ctl/rdma_post.c \
 	nicemu/ctl/rdma_late.c \
+	nicemu/ctl/rdma_apart.c \
 	nicemu/ctl/rdma_rows.c \
 	nicemu/ctl/rdma_serve.c \
 	nicemu/ctl/rx.c \

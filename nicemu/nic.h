@@ -359,14 +359,15 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  * Had a message of so many bytes, from that address to the peer of a connected VI, better be sent in pool buffers than read by the peer (RDMA)?
  * Sent, it is copied twice, by both processes at once, and takes no system call; but it needs both of them.  No: it is very long, or
  * system calls copy fast, or the address is in the card, or processes take turns on the cores, or there is no peer; or it is long, and this
- * process hardly looked for packets (nic_take_of) while others like it were under way.
+ * process hardly looked for packets (nic_take_of) while others like it were under way; or the peer has found out that reading takes less time.
+ * *single: it is the first since this process last looked, which the peer's NIC is to be told.
  */
-bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len);
+bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, bool *single);
 /*
  * What that is told from: a long message of the VI's peer whose receive is known, until its data are there, or will never be, which are read from
- * `remote`, or which the peer sends (0).  False: it says nothing, and its end is not to be told.
+ * `remote`, or which the peer sends (0); single, as said there (nic_rather_sent).  False: it says nothing, and its end is not to be told.
  */
-bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len);
+bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len, bool single);
 void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read);
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */

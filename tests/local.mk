@@ -62,7 +62,9 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
+	tests/unit/nicemu/long_apart \
 	tests/unit/nicemu/long_rows \
+	tests/unit/nicemu/long_singles \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/pace \
 	tests/unit/nicemu/permission \
@@ -143,6 +145,7 @@ EXTRA_DIST += \
 	tests/unit/nicemu/pair.h \
 	tests/unit/nicemu/played.h \
 	tests/unit/nicemu/quick.h \
+	tests/unit/nicemu/long.h \
 	tests/unit/nicemu/shared.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \

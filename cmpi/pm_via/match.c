@@ -325,13 +325,14 @@ bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *p
 	struct via_incoming *msg;
 	struct via_recv *recv;
 
-	if (!envelope_ok(proc, &p->envelope) || p->protocol >= VIA_PROTO_COUNT)
+	if (!envelope_ok(proc, &p->envelope) || p->protocol >= VIA_PROTO_COUNT || p->single > 1)
 		return false;
 	msg = incoming_new(proc, &p->envelope);
 	if (!msg)
 		return no_memory(proc, NULL);
 	msg->rendezvous = true;
 	msg->protocol = p->protocol;
+	msg->single = p->single;
 	msg->buffer = p->buffer;
 	msg->handle = p->handle;
 	if (!offer(msg, &recv))

@@ -92,7 +92,8 @@ struct via_rendezvous_start {
 	struct via_envelope envelope;
 	uint64_t buffer; /* RGET: the sender's memory */
 	uint32_t handle;
-	uint32_t protocol;
+	uint16_t protocol;
+	uint16_t single; /* what the sender's NIC says (VipxRatherSent): it times them */
 };
 
 struct via_rendezvous_reply {

@@ -486,17 +486,22 @@ bool cmpi_posted(struct cmpi *c)
 	return posted;
 }
 
-bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
+/* `single`: as VipxRatherSent. */
+bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len, bool *single)
 {
-	return proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len) == VIP_SUCCESS;
+	VIP_BOOLEAN first = VIP_FALSE;
+	bool sent = proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len, &first) == VIP_SUCCESS;
+
+	*single = first != VIP_FALSE;
+	return sent;
 }
 
 bool cmpi_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
 {
-	bool sent;
+	bool sent, single;
 
 	via_lock(proc->cmpi);
-	sent = via_rather_sent(proc, data, len);
+	sent = via_rather_sent(proc, data, len, &single);
 	via_unlock(proc->cmpi);
 	return sent;
 }

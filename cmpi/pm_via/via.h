@@ -106,7 +106,7 @@ struct via_incoming {
 	uint32_t protocol, handle;
 	uint64_t buffer, rreq;
 	struct cmpi_reg *reg;
-	bool timed;                /* the NIC knows of it (VipxLongBegins) */
+	bool single, timed;        /* as its sender says; the NIC knows of it (VipxLongBegins) */
 };
 
 /* ---- names for things a peer echoes (handle.c) ---------------------------------------------------------------------- */
@@ -509,7 +509,7 @@ int via_rma_push(struct cmpi_proc *proc);
 void via_rma_done(struct via_vbuf *v, uint32_t status);
 int via_fetch_reap(struct cmpi_proc *proc); /* those that have ended; how many */
 void via_rma_fail(struct cmpi_proc *proc);
-bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len);
+bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len, bool *single);
 
 /* atomic.c */
 bool via_atomic_request(struct cmpi_proc *proc, const struct via_atomic_request *packet);

@@ -121,7 +121,7 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	}
 	if (op == NIC_CTL_RDMA_READ)
 		return total <= link->get_max ? !nic_in_doubt(&link->get)
-		                              : total <= (row ? link->stream_busy : link->stream_max) && !nic_row_reads(link->row.reads, total);
+		                              : total <= (row ? link->stream_busy : link->stream_max) && !nic_row_reads(link->row.reads, total, false);
 	return total <= (row ? link->put_busy : link->put_max) && !nic_in_doubt(&link->put);
 }
 
@@ -344,20 +344,21 @@ static bool is_away(const struct nic *nic, uint64_t took)
 	return took >= AWAY && took >= nic->promise.bytes / RATE && nic->looks - nic->promise.looks <= took / LOOK;
 }
 
-bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len)
+bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, bool *single)
 {
 	struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
 	uint64_t now;
-	bool row;
 
-	if (link)
-		nic_row_sends(link, len);
-	if (!link || len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
+	*single = false;
+	if (!link)
+		return false;
+	*single = nic->polls + nic->looks != link->row.looks;
+	link->row.looks = nic->polls + nic->looks;
+	nic_row_sends(link, len, *single);
+	if (len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
 		return false;
-	row = nic->polls + nic->looks == link->row.looks;
-	link->row.looks = nic->polls + nic->looks;
-	if (row && link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len)) { /* a hint: any recent value will do */
+	if (link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len, *single)) { /* a hint: any recent value will do */
 		nic_count(nic, rather_read, 1);
 		return false;
 	}

@@ -41,29 +41,33 @@ static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 }
 
 /* rdma_rows.c */
-uint32_t nic_row_class(uint64_t len); /* NIC_ROW_CLASSES: shorter than any */
-void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
+uint32_t nic_row_class(uint64_t len, bool single); /* NIC_ROW_CLASSES: shorter than any */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
+void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
+
+/* rdma_apart.c */
+void nic_row_look(struct nic_link *link);
+void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
 
 /* This end sends a message of so many bytes, however it is going to travel. */
-static inline void nic_row_sends(struct nic_link *link, uint64_t len)
+static inline void nic_row_sends(struct nic_link *link, uint64_t len, bool single)
 {
-	uint32_t class = nic_row_class(len);
+	uint32_t class = nic_row_class(len, single);
 
 	if (class < NIC_ROW_CLASSES)
 		link->row.sent[class]++;
 }
 
-/* Are there as long ones both ways, and some are being read just now? */
+/* Are there rows of as long ones both ways, and some are being read just now?  (Of single ones, who is late with a half is doubted as with any.) */
 static inline bool nic_row_mutual(const struct nic_link *link, uint64_t len)
 {
-	return link->row.mutual && link->row.open && link->row.mutual >> nic_row_class(len) & 1;
+	return link->row.mutual && link->row.open && link->row.mutual >> nic_row_class(len, false) & 1;
 }
 
-/* Is a long message that is one of many better read? */
-static inline bool nic_row_reads(uint32_t reads, uint64_t len)
+/* Is a long message better read?  `reads`: a bit for each class. */
+static inline bool nic_row_reads(uint32_t reads, uint64_t len, bool single)
 {
-	return reads && reads >> nic_row_class(len) & 1;
+	return reads && reads >> nic_row_class(len, single) & 1;
 }
 
 /* rdma.c */

@@ -75,15 +75,16 @@ enum {
 	NIC_BRIEF_RACE = 32,    /* the longest short transfer of the first class; of each further one it is eight times as long */
 	NIC_BRIEF_RACES = 3,
 	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
-	NIC_ROW_CLASSES = 3,
+	NIC_ROW_LENGTHS = 4,
+	NIC_ROW_CLASSES = 2 * NIC_ROW_LENGTHS, /* in rows, and single ones */
 	NIC_ROW_PLACES = 4,
 	NIC_ROW_LOOKS = 7,
 };
 
-/* Long messages of the peer's, many in a row, which are timed (ctl/rdma_rows.c): sent (0) or read (1). */
+/* Long messages of the peer's, which are timed (ctl/rdma_rows.c): sent (0) or read (1). */
 struct nic_row_class {
 	struct nic_pace pace;
-	uint32_t vain;      /* rows since the last one that went the way that is to be gone */
+	uint32_t vain;      /* rows, or single ones, since the last one that went the way that is to be gone */
 	uint32_t rows;      /* that count together so far, and what they have taken */
 	uint64_t ns, bytes;
 };
@@ -107,6 +108,9 @@ struct nic_row {
 	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
 	uint64_t bytes;
 	uint64_t began, last; /* nic_clock: the first; when the last one was over */
+	bool single;        /* the one that is under way, so far; it began */
+	uint64_t since;     /* then, */
+	uint32_t singles;   /* and is so many behind each other that said so */
 	struct nic_row_place at[NIC_ROW_PLACES];
 	uint32_t place;     /* where it is just now; */
 	uint32_t places;    /* left so far */

@@ -28,6 +28,12 @@ struct nic_pace {
 	bool trial;
 };
 
+/* The way to go when nothing is being tried. */
+static inline uint8_t nic_pace_usual(const struct nic_pace *p)
+{
+	return p->trial ? !p->way : p->way;
+}
+
 static inline bool nic_pace_better(const struct nic_pace *p)
 {
 	return p->cost[1] < p->cost[0];

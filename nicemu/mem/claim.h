@@ -46,7 +46,7 @@ struct nic_claims {
 	_Alignas(4096) struct nic_claim claim[NIC_CLAIMS]; /* that of id i is number i % NIC_CLAIMS */
 	struct nic_claim half; /* of a broadcast that the slot that is asked sends: its second half, by who wants it (mem/board.h) */
 	_Alignas(64) _Atomic uint32_t seen;                /* changes when the slot that is asked has looked at requests */
-	_Alignas(64) _Atomic uint32_t reads;               /* of long messages in a row, those that the slot that asks would rather read (ctl/rdma_rows.c) */
+	_Alignas(64) _Atomic uint32_t reads;               /* of long messages, those that the slot that asks would rather read (ctl/rdma_rows.c) */
 	_Alignas(64) uint8_t reply[NIC_REPLIES][NIC_REPLY_MAX]; /* short reads that do not fit beside their claims */
 };
 _Static_assert(sizeof(struct nic_claims) == 8192, "pages, which can be made writable alone");

@@ -676,11 +676,11 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE handle, VIP_ULONG *pid, VIP_ULONG *slot)
 	return VIP_SUCCESS;
 }
 
-VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle, VIP_UINT64 remote, VIP_UINT64 length)
+VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle, VIP_UINT64 remote, VIP_UINT64 length, VIP_BOOLEAN single)
 {
 	struct vi *vi = handle;
 
-	(void)remote, (void)length;
+	(void)remote, (void)length, (void)single;
 	if (!vi || !vi->used)
 		return VIP_INVALID_PARAMETER;
 	vi->longs++;
@@ -699,9 +699,11 @@ VIP_RETURN VipxLongOver(VIP_VI_HANDLE handle, VIP_UINT64 length, VIP_BOOLEAN rea
 	return VIP_SUCCESS;
 }
 
-VIP_RETURN VipxRatherSent(VIP_VI_HANDLE handle, const void *data, VIP_UINT64 length)
+VIP_RETURN VipxRatherSent(VIP_VI_HANDLE handle, const void *data, VIP_UINT64 length, VIP_BOOLEAN *single)
 {
 	(void)handle, (void)data;
+	if (single)
+		*single = length % 2 ? VIP_TRUE : VIP_FALSE;
 	return length < 100 ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 

@@ -423,15 +423,16 @@ VIP_RETURN VipxRdmaFetch(IN VIP_VI_HANDLE ViHandle, IN const VIPX_FETCH *Read);
 VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
 /*
  * VIP_SUCCESS: a message of Length bytes from Data had better be sent in pool buffers, which takes both processes but no system call;
- * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.
+ * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.  *Single, if not NULL: it is the first since this process last looked at a
+ * queue; the peer wants to know (VipxLongBegins).
  */
-VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length);
+VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length, OUT VIP_BOOLEAN *Single);
 /*
- * What the NICs tell that from, where many come in a row: who receives a long message says so when it is known where to, and again, in whatever order, when its data are
- * there, or never will be.  They are Read by RDMA, from the address Remote, or else sent (0).  VIP_NOT_DONE: that message says nothing, and its end is not
+ * What the NICs tell that from: who receives a long message says so when it is known where to, and again, in whatever order, when its data are
+ * there, or never will be.  They are Read by RDMA, from the address Remote, or else sent (0); Single, as their sender was told.  VIP_NOT_DONE: that message says nothing, and its end is not
  * wanted.  VIP_INVALID_PARAMETER: no such VI.
  */
-VIP_RETURN VipxLongBegins(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Remote, IN VIP_UINT64 Length);
+VIP_RETURN VipxLongBegins(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Remote, IN VIP_UINT64 Length, IN VIP_BOOLEAN Single);
 VIP_RETURN VipxLongOver(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Length, IN VIP_BOOLEAN Read);
 /*
  * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the

@@ -73,26 +73,28 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE ViHandle, VIP_ULONG *Pid, VIP_ULONG *Slot)
 	return result;
 }
 
-VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 Length)
+VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 Length, VIP_BOOLEAN *Single)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
-	bool sent;
+	bool sent, single;
 
 	if (!vi)
 		return VIP_INVALID_PARAMETER;
-	sent = nic_rather_sent(vi->hw, vi->number, (uintptr_t)Data, Length);
+	sent = nic_rather_sent(vi->hw, vi->number, (uintptr_t)Data, Length, &single);
 	vipl_leave(vipl_nic_of(&vi->object));
+	if (Single)
+		*Single = single ? VIP_TRUE : VIP_FALSE;
 	return sent ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
-VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle, VIP_UINT64 Remote, VIP_UINT64 Length)
+VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle, VIP_UINT64 Remote, VIP_UINT64 Length, VIP_BOOLEAN Single)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
 	bool counts;
 
 	if (!vi)
 		return VIP_INVALID_PARAMETER;
-	counts = nic_long_begins(vi->hw, vi->number, Remote, Length);
+	counts = nic_long_begins(vi->hw, vi->number, Remote, Length, Single != VIP_FALSE);
 	vipl_leave(vipl_nic_of(&vi->object));
 	return counts ? VIP_SUCCESS : VIP_NOT_DONE;
 }

@@ -1,71 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Long messages, many in a row: whether they are sent or read is what took less time (ctl/rdma_rows.c). */
-#include "nicemu/ctl/rdma.h"
-#include "nicemu/engine/clock.h"
-#include "tests/unit/nicemu/shared.h"
-
-enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 400000, FAST = 160000, BEST = 80000 }; /* ns for a MB */
-
-static struct nic_link *ba(void)
-{
-	return p.b.nic->link[p.a.nic->me];
-}
-
-/* Of that class, where it is now. */
-static struct nic_row_class *class_of(uint32_t class)
-{
-	return &ba()->row.at[ba()->row.place].of[class];
-}
-
-/* Rows of that class until what the receiver would rather have is `reads`; how many, at most `most`. */
-static int until(uint32_t class, uint64_t sent, uint64_t read, uint32_t reads, int most)
-{
-	int n = 0;
-
-	for (; n < most && ba()->row.reads != reads; n++) {
-		bool way = ba()->row.reads >> class & 1;
-
-		nic_row_took(ba(), class, way, (way ? read : sent) * (MANY / MB), MANY);
-	}
-	return n;
-}
-
-/* Of the next rows, how many are read? */
-static int reads_of(uint32_t class, uint64_t sent, uint64_t read, int rows)
-{
-	int n = 0;
-
-	for (int i = 0; i < rows; i++) {
-		bool way = ba()->row.reads >> class & 1;
-
-		nic_row_took(ba(), class, way, (way ? read : sent) * (MANY / MB), MANY);
-		n += way;
-	}
-	return n;
-}
-
-#define BEGIN_ROWS()                                      \
-	do {                                              \
-		BEGIN(0, UINT32_MAX);                     \
-		ab()->send_max = ba()->send_max = 8 * MB; \
-	} while (0)
+#include "tests/unit/nicemu/long.h"
 
 static void classes(void)
 {
-	CHECK_EQ(nic_row_class(32 * KB), NIC_ROW_CLASSES);
-	CHECK_EQ(nic_row_class(32 * KB + 1), 0);
-	CHECK_EQ(nic_row_class(256 * KB), 0);
-	CHECK_EQ(nic_row_class(256 * KB + 1), 1);
-	CHECK_EQ(nic_row_class(MB + 1), NIC_ROW_CLASSES - 1);
-	CHECK_EQ(nic_row_class(UINT64_MAX), NIC_ROW_CLASSES - 1);
-	CHECK(nic_row_reads(2, MB) && !nic_row_reads(2, MB + 1) && !nic_row_reads(7, 1000));
+	CHECK_EQ(nic_row_class(32 * KB, false), NIC_ROW_CLASSES);
+	CHECK_EQ(nic_row_class(32 * KB + 1, false), 0);
+	CHECK_EQ(nic_row_class(256 * KB, false), 0);
+	CHECK_EQ(nic_row_class(256 * KB + 1, false), 1);
+	CHECK_EQ(nic_row_class(MB + 1, false), 2);
+	CHECK_EQ(nic_row_class(2 * MB + 1, false), 3);
+	CHECK_EQ(nic_row_class(UINT64_MAX, false), NIC_ROW_LENGTHS - 1);
+	CHECK(nic_row_reads(2, MB, false) && !nic_row_reads(2, MB + 1, false) && !nic_row_reads(7, 1000, false));
 }
 
 /* The slower way is left within some tens of rows, tried hardly ever, and found again when it is the faster one. */
 static void the_faster_way(void)
 {
 	BEGIN_ROWS();
-	CHECK(until(1, SLOW, FAST, 2 | 4, 100) < 20); /* with what is longer, of which nothing is known */
+	CHECK(until(1, SLOW, FAST, 2 | 4 | 8, 100) < 20); /* with what is longer, of which nothing is known */
 	CHECK(reads_of(1, SLOW, FAST, 1000) > 900);
 	CHECK(class_of(1)->pace.cost[0] >= SLOW && class_of(1)->pace.cost[0] <= SLOW + SLOW / 8);
 	CHECK_EQ(class_of(1)->pace.cost[1], FAST);
@@ -74,9 +27,9 @@ static void the_faster_way(void)
 	CHECK_EQ(ba()->row.reads >> 1 & 1, 0);
 	/* Every class for itself, from that guess on. */
 	reads_of(2, SLOW, FAST, 100);
-	CHECK_EQ(ba()->row.reads, 4);
-	CHECK_EQ(ab()->asking->reads, 4);
-	CHECK_EQ(ba()->asked->reads, 4);
+	CHECK_EQ(ba()->row.reads, 4 | 8);
+	CHECK_EQ(ab()->asking->reads, 4 | 8);
+	CHECK_EQ(ba()->asked->reads, 4 | 8);
 	pair_close(&p);
 }
 
@@ -85,7 +38,7 @@ static void nothing_is_tried_for_nothing(void)
 {
 	BEGIN_ROWS();
 	CHECK_EQ(reads_of(0, BEST, BEST / 2, 1000), 0);
-	CHECK(until(0, SLOW, FAST, 7, 100) < 40); /* until it is known to be no longer so */
+	CHECK(until(0, SLOW, FAST, 15, 100) < 40); /* until it is known to be no longer so */
 	pair_close(&p);
 	BEGIN_ROWS();
 	CHECK_EQ(reads_of(0, FAST, 2 * FAST, 40), 2); /* clearly slower: once is enough */
@@ -126,119 +79,22 @@ static void hardly_better(void)
 /* The sender does as the receiver would rather have it, with all but the first of a row. */
 static void the_sender_is_told(void)
 {
-	uint64_t at;
-
 	SKIP_ASKING();
 	BEGIN_ROWS();
-	at = (uintptr_t)p.a.mem;
-	until(0, SLOW, FAST, 7, 100);
+	until(0, SLOW, FAST, 15, 100);
 	until(1, FAST, SLOW, 1, 1000);
 	nic_poll(p.a.nic);
 	for (int i = 0; i < 3; i++) {
-		CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 100 * KB));
-		CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 100 * KB));
-		CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 50 * KB));
-		CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 30 * KB));
-		CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 300 * KB));
+		CHECK(rather_sent(&p.a, 100 * KB));
+		CHECK(!rather_sent(&p.a, 100 * KB));
+		CHECK(!rather_sent(&p.a, 50 * KB));
+		CHECK(rather_sent(&p.a, 30 * KB));
+		CHECK(rather_sent(&p.a, 300 * KB));
 		CHECK_EQ(counter(p.a.nic, "rather_read"), 2 * (i + 1));
 		nic_poll(p.a.nic); /* it looks */
 	}
-	CHECK(nic_rather_sent(p.b.nic, p.b.vi, (uintptr_t)p.b.mem, 100 * KB)); /* the other way nothing is known */
-	CHECK(nic_rather_sent(p.b.nic, p.b.vi, (uintptr_t)p.b.mem, 100 * KB));
-	pair_close(&p);
-}
-
-/* ---- how far apart ------------------------------------------------------------------------------------------------ */
-
-static void apart(uint64_t ns, int times)
-{
-	for (int i = 0; i < times; i++)
-		nic_row_apart(ba(), ns);
-}
-
-/* What was found out at one distance is kept for it. */
-static void places(void)
-{
-	BEGIN_ROWS();
-	apart(30, 1);
-	apart(50, NIC_ROW_LOOKS - 1);
-	CHECK_EQ(ba()->row.at[0].apart, 50);
-	reads_of(1, FAST, SLOW, 100);
-	CHECK_EQ(ba()->row.reads, 0);
-	apart(300, NIC_ROW_LOOKS / 2); /* so few may be chance */
-	CHECK_EQ(ba()->row.place, 0);
-	ba()->row.mixed = false;
-	apart(300, 1);
-	CHECK_EQ(ba()->row.place, 1);
-	CHECK(ba()->row.mixed); /* the row that is under way is of neither */
-	CHECK_EQ(ba()->row.reads, 0); /* as before, at first */
-	CHECK(until(1, SLOW, FAST, 2 | 4, 100) < 20);
-	reads_of(1, SLOW, FAST, 200);
-	for (int i = 0; i < 3; i++) {
-		apart(60, NIC_ROW_LOOKS);
-		CHECK_EQ(ba()->row.place, 0);
-		CHECK_EQ(ba()->asked->reads, 0);
-		apart(290, NIC_ROW_LOOKS);
-		CHECK_EQ(ba()->row.place, 1);
-		CHECK_EQ(ba()->asked->reads, 2 | 4);
-	}
-	/* Steps of the counter, and of one cache to the next, are no distance. */
-	apart(21, NIC_ROW_LOOKS);
-	apart(41, NIC_ROW_LOOKS);
-	apart(90, NIC_ROW_LOOKS);
-	CHECK_EQ(ba()->row.place, 0);
-	CHECK_EQ(ba()->row.at[0].apart, 50);
-	apart(290, NIC_ROW_LOOKS);
-	apart(UINT64_MAX, NIC_ROW_LOOKS);
-	CHECK_EQ(ba()->row.place, 2);
-	CHECK_EQ(ba()->asked->reads, 2 | 4); /* as before again */
-	CHECK_EQ(ba()->row.at[2].of[1].pace.cost[0], 0);
-	apart(1, NIC_ROW_LOOKS);
-	CHECK_EQ(ba()->row.place, 3);
-	/* There are so many: the one that was left longest ago makes room. */
-	apart(300, NIC_ROW_LOOKS);
-	apart(1, NIC_ROW_LOOKS);
-	apart(10000, NIC_ROW_LOOKS);
-	CHECK_EQ(ba()->row.place, 0);
-	CHECK_EQ(ba()->row.at[0].apart, 10000);
-	apart(300, NIC_ROW_LOOKS);
-	CHECK_EQ(ba()->asked->reads, 2 | 4);
-	pair_close(&p);
-}
-
-/* A line that the peer has not written since is no sample, and a row is not looked at again and again. */
-static void how_far_is_asked(void)
-{
-	uint64_t word, *line;
-	uint32_t looked;
-
-	BEGIN_ROWS();
-	line = &ba()->slot->counter[NIC_C_packets_sent];
-	if (!nic_clock_of_load(line, &word)) {
-		pair_close(&p);
-		SKIP("here nobody can say how long a load takes");
-	}
-	CHECK_EQ(word, *line);
-	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-	for (int i = 0; i < 20; i++) {
-		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-		CHECK(ba()->row.looked <= 1);
-	}
-	for (int i = 0; i < 20; i++) {
-		++*line;
-		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-	}
-	CHECK_EQ(ba()->row.look, 4);
-	looked = ba()->row.looked;
-	CHECK(looked == 4 || looked == 5);
-	while (ba()->row.open)
-		nic_long_over(p.b.nic, p.b.vi, LONG, false);
-	usleep(1000);
-	for (int i = 0; i < 2; i++) { /* the next row */
-		++*line;
-		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
-	}
-	CHECK_EQ(ba()->row.looked, looked + 1);
+	CHECK(rather_sent(&p.b, 100 * KB)); /* the other way nothing is known */
+	CHECK(rather_sent(&p.b, 100 * KB));
 	pair_close(&p);
 }
 
@@ -248,7 +104,7 @@ static void how_far_is_asked(void)
 static void row(int n, uint64_t len, int read, unsigned us)
 {
 	for (int i = 0; i < n; i++)
-		nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	usleep(us);
 	for (int i = 0; i < n; i++)
 		nic_long_over(p.b.nic, p.b.vi, len, i < read);
@@ -272,7 +128,7 @@ static uint32_t timed(uint32_t class)
 	uint32_t n;
 
 	usleep(1000);
-	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	n = class_of(class)->rows;
 	nic_long_over(p.b.nic, p.b.vi, 16 * KB, false);
 	return n;
@@ -291,11 +147,16 @@ static void rows(void)
 	row(64, LONG, 8, 1000); /* one in eight of the other way does not matter */
 	CHECK_EQ(timed(0), 1);
 	ready(0, false);
+	ba()->row.n[0] = 0;
+	ba()->row.mixed = true; /* when nothing was under way */
+	row(64, LONG, 0, 1000);
+	CHECK_EQ(timed(0), 1);
+	ready(0, false);
 	row(30, LONG, 0, 1000); /* a short one, which did not go on */
 	CHECK_EQ(timed(0), 1);
-	ready(2, false);
+	ready(3, false);
 	row(4, 4 * MB, 0, 1000); /* few, but of many bytes */
-	CHECK_EQ(timed(2), 1);
+	CHECK_EQ(timed(3), 1);
 	/* Those that are read are taken one by one; and the first of a few is sent. */
 	for (int i = 0; i < 5; i++) { /* times: the machine may be away in between */
 		ready(0, true);
@@ -339,8 +200,8 @@ static void no_rows(void)
 	nic_long_over(p.b.nic, p.b.vi, LONG, false); /* which never began */
 	CHECK_EQ(ba()->row.open, 0);
 	if (nic_mem_alloc(p.a.nic, MB, &in_card) == NIC_OK) {
-		CHECK(nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)p.a.mem, LONG));
-		CHECK(!nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)in_card, LONG)); /* copied as fast as can be */
+		CHECK(nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)p.a.mem, LONG, false));
+		CHECK(!nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)in_card, LONG, false)); /* copied as fast as can be */
 		CHECK_EQ(ba()->row.open, 1);
 		CHECK(ba()->row.mixed);
 		nic_long_over(p.b.nic, p.b.vi, LONG, true);
@@ -354,12 +215,10 @@ static void exchanges(void)
 {
 	struct nic_row *low, *high;
 	struct nic_link *link;
-	uint64_t at;
 
 	SKIP_ASKING();
 	BEGIN_ROWS();
 	CHECK(p.a.nic->me < p.b.nic->me);
-	at = (uintptr_t)p.b.mem;
 	low = &ab()->row;
 	high = &ba()->row;
 	for (int i = 0; i < 6; i++) {
@@ -368,16 +227,16 @@ static void exchanges(void)
 	}
 	CHECK(!high->mutual && !high->follows);
 	CHECK_EQ(high->came[1] + high->sent[0] + high->sent[1], 0);
-	until(0, SLOW, FAST, 7, 100);
-	CHECK_EQ(ab()->asking->reads, 7);
+	until(0, SLOW, FAST, 15, 100);
+	CHECK_EQ(ab()->asking->reads, 15);
 	for (int i = 0; i < 20; i++) {
 		for (int k = 0; k < 64; k++)
-			nic_rather_sent(p.b.nic, p.b.vi, at, LONG);
+			rather_sent(&p.b, LONG);
 		row(64, LONG, 0, 0);
 		usleep(100);
 	}
 	CHECK(high->mutual == 1 && high->follows == 1);
-	CHECK_EQ(high->reads, 6);
+	CHECK_EQ(high->reads, 14);
 	for (int i = 0; i < 8 && high->came[0] > 64; i++) {
 		row(64, LONG, 0, 0);
 		usleep(100);
@@ -391,8 +250,8 @@ static void exchanges(void)
 	usleep(100);
 	row(64, LONG, 0, 0);
 	CHECK(high->came[0] && high->follows);
-	CHECK_EQ(high->reads, 7);
-	CHECK_EQ(ba()->asked->reads, 7);
+	CHECK_EQ(high->reads, 15);
+	CHECK_EQ(ba()->asked->reads, 15);
 	CHECK(class_of(0)->rows == 1 && class_of(0)->ns == 12345);
 	/* It is no longer one. */
 	for (int i = 0; i < 12; i++) {
@@ -404,8 +263,8 @@ static void exchanges(void)
 	link = ab();
 	for (int i = 0; i < 6; i++) {
 		for (int k = 0; k < 64; k++) {
-			nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)p.a.mem, LONG);
-			nic_long_begins(p.a.nic, p.a.vi, 0, LONG);
+			rather_sent(&p.a, LONG);
+			nic_long_begins(p.a.nic, p.a.vi, 0, LONG, false);
 		}
 		for (int k = 0; k < 64; k++)
 			nic_long_over(p.a.nic, p.a.vi, LONG, false);
@@ -490,7 +349,7 @@ static void trials_in_vain(void)
 	CHECK(!pace->trial);
 	CHECK_EQ(ba()->row.reads, 0);
 	CHECK_EQ(ba()->asked->reads, 0);
-	CHECK(until(0, FAST, FAST / 2, 7, 2000) < 2000);
+	CHECK(until(0, FAST, FAST / 2, 15, 2000) < 2000);
 	pair_close(&p);
 }
 
@@ -503,14 +362,14 @@ static void pauses(void)
 	ready(0, false);
 	row(64, 64 * KB, 0, 5000);
 	usleep(5000);
-	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	CHECK(class_of(0)->ns >= 10000000);
 	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
 	ready(0, false);
 	row(64, 64 * KB, 0, 1000);
 	ns = ba()->row.last - ba()->row.began;
 	usleep((unsigned)(4 * ns / 1000 + 1000));
-	nic_long_begins(p.b.nic, p.b.vi, 0, LONG);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	CHECK_EQ(class_of(0)->ns, ns);
 	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
 	pair_close(&p);
@@ -523,8 +382,6 @@ int main(void)
 	CASE(nothing_is_tried_for_nothing);
 	CASE(two_of_a_kind);
 	CASE(hardly_better);
-	CASE(places);
-	CASE(how_far_is_asked);
 	CASE(the_sender_is_told);
 	CASE(rows);
 	CASE(no_rows);

@@ -3,6 +3,13 @@
 #include "tests/unit/nicemu/shared.h"
 
 /* Up to a length of this machine's, of a connected VI, while each process has its core, and not from memory in the card. */
+static bool rather_sent(uint64_t at, uint64_t len)
+{
+	bool single;
+
+	return nic_rather_sent(p.a.nic, p.a.vi, at, len, &single);
+}
+
 static void messages_rather_sent(void)
 {
 	uint64_t at;
@@ -12,18 +19,18 @@ static void messages_rather_sent(void)
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
 	at = (uintptr_t)p.a.mem;
 	ab()->send_max = 1000;
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
-	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1001));
-	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)nic_buffer(p.a.nic, 0), 1000));
+	CHECK(rather_sent(at, 1000));
+	CHECK(!rather_sent(at, 1001));
+	CHECK(!rather_sent((uintptr_t)nic_buffer(p.a.nic, 0), 1000));
 	if (nic_mem_alloc(p.a.nic, 1000, &in_card) == NIC_OK) {
-		CHECK(!nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)in_card, 1000));
+		CHECK(!rather_sent((uintptr_t)in_card, 1000));
 		CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
 	}
 	p.a.nic->waiting.crowded = true;
-	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	CHECK(!rather_sent(at, 1000));
 	p.a.nic->waiting.crowded = false;
 	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
-	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, 1000));
+	CHECK(!rather_sent(at, 1000));
 	pair_close(&p);
 }
 
@@ -40,9 +47,9 @@ static void senders_that_are_away(void)
 	at = (uintptr_t)p.a.mem;
 	ab()->send_max = LONG;
 	for (int round = 0; round < 3; round++) {
-		while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+		while (!rather_sent(at, LONG))
 			read++;
-		CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, 1000)); /* whatever is said of long ones */
+		CHECK(rather_sent(at, 1000)); /* whatever is said of long ones */
 		CHECK_EQ(read, round == 0 ? 0 : round == 1 ? 1 : 4); /* 1, 3, ... */
 		nic_buf_give(p.a.nic, nic_buf_take(p.a.nic)); /* the first part, with the envelope: it has looked at nothing yet */
 		CHECK(p.a.nic->promise.to);
@@ -55,7 +62,7 @@ static void senders_that_are_away(void)
 	CHECK_EQ(ab()->send.depth, 7);
 	/* One that looks all the time does not mind how long it takes; nor one that is soon back. */
 	for (int round = 0; round < 8; round++) {
-		while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+		while (!rather_sent(at, LONG))
 			read++;
 		p.a.nic->promise.at += round % 2 ? -5000000 : 1000000000; /* long ago; to come, as if no time had gone */
 		p.a.nic->looks += round % 2 ? 101 : 1;
@@ -64,7 +71,7 @@ static void senders_that_are_away(void)
 	CHECK(ab()->send.depth < 7);
 	CHECK_EQ(counter(p.a.nic, "sent_away") + ab()->send.depth, 3);
 	/* The peer that it was said of is gone. */
-	while (!nic_rather_sent(p.a.nic, p.a.vi, at, LONG))
+	while (!rather_sent(at, LONG))
 		;
 	link = ab();
 	p.a.nic->link[p.b.nic->me] = NULL;
@@ -88,31 +95,31 @@ static void senders_that_write(void)
 	at = (uintptr_t)p.a.mem;
 	promise = &p.a.nic->promise;
 	ab()->send_max = LONG;
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(rather_sent(at, LONG));
 	first = promise->at += 1000000000; /* to come, as if no time went by here */
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(rather_sent(at, LONG));
 	CHECK_EQ(promise->at, first); /* which waits as well */
 	CHECK_EQ(promise->bytes, 2 * LONG);
 	promise->at -= 1001000000;
 	promise->bytes = (uint64_t)1 << 40; /* which would take a minute to read */
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(rather_sent(at, LONG));
 	CHECK_EQ(counter(p.a.nic, "sent_away"), 0);
 	promise->bytes = 16 * 900000;
-	CHECK(!nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(!rather_sent(at, LONG));
 	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
 	CHECK(!promise->to);
 	/* Who has looked begins anew, whatever went before. */
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(rather_sent(at, LONG));
 	first = promise->at += 1000000000;
 	p.a.nic->looks++;
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(rather_sent(at, LONG));
 	CHECK(promise->at < first);
 	CHECK_EQ(promise->bytes, LONG);
 	/* What nobody can read alone is sent. */
 	cma = ab()->cma;
 	ab()->cma = false;
 	promise->at -= 5000000;
-	CHECK(nic_rather_sent(p.a.nic, p.a.vi, at, LONG));
+	CHECK(rather_sent(at, LONG));
 	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
 	ab()->cma = cma;
 	pair_close(&p);

@@ -116,8 +116,8 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipSendNotify(vi, NULL, on_queue));
 	BAD(VipRecvNotify(vi, NULL, on_queue));
 	BAD(VipxViPeer(vi, &pid, &slot));
-	BAD(VipxRatherSent(vi, &pid, 1));
-	BAD(VipxLongBegins(vi, 0, 1));
+	BAD(VipxRatherSent(vi, &pid, 1, NULL));
+	BAD(VipxLongBegins(vi, 0, 1, VIP_FALSE));
 	BAD(VipxLongOver(vi, 1, VIP_TRUE));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));

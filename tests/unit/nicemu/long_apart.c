@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How far apart the two processors are, by which what long messages take is kept (ctl/rdma_apart.c). */
+#include "nicemu/engine/clock.h"
+#include "tests/unit/nicemu/long.h"
+
+static void apart(uint64_t ns, int times)
+{
+	for (int i = 0; i < times; i++)
+		nic_row_apart(ba(), ns);
+}
+
+/* What was found out at one distance is kept for it. */
+static void places(void)
+{
+	BEGIN_ROWS();
+	apart(30, 1);
+	apart(50, NIC_ROW_LOOKS - 1);
+	CHECK_EQ(ba()->row.at[0].apart, 50);
+	reads_of(1, FAST, SLOW, 100);
+	CHECK_EQ(ba()->row.reads, 0);
+	apart(300, NIC_ROW_LOOKS / 2); /* so few may be chance */
+	CHECK_EQ(ba()->row.place, 0);
+	ba()->row.mixed = false;
+	apart(300, 1);
+	CHECK_EQ(ba()->row.place, 1);
+	CHECK(ba()->row.mixed); /* the row that is under way is of neither */
+	CHECK_EQ(ba()->row.reads, 0); /* as before, at first */
+	CHECK(until(1, SLOW, FAST, 2 | 4 | 8, 100) < 20);
+	reads_of(1, SLOW, FAST, 200);
+	for (int i = 0; i < 3; i++) {
+		apart(60, NIC_ROW_LOOKS);
+		CHECK_EQ(ba()->row.place, 0);
+		CHECK_EQ(ba()->asked->reads, 0);
+		apart(290, NIC_ROW_LOOKS);
+		CHECK_EQ(ba()->row.place, 1);
+		CHECK_EQ(ba()->asked->reads, 2 | 4 | 8);
+	}
+	/* Steps of the counter, and of one cache to the next, are no distance. */
+	apart(21, NIC_ROW_LOOKS);
+	apart(41, NIC_ROW_LOOKS);
+	apart(90, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 0);
+	CHECK_EQ(ba()->row.at[0].apart, 50);
+	apart(290, NIC_ROW_LOOKS);
+	apart(UINT64_MAX, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 2);
+	CHECK_EQ(ba()->asked->reads, 2 | 4 | 8); /* as before again */
+	CHECK_EQ(ba()->row.at[2].of[1].pace.cost[0], 0);
+	apart(1, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 3);
+	/* There are so many: the one that was left longest ago makes room. */
+	apart(300, NIC_ROW_LOOKS);
+	apart(1, NIC_ROW_LOOKS);
+	apart(10000, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 0);
+	CHECK_EQ(ba()->row.at[0].apart, 10000);
+	apart(300, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, 2 | 4 | 8);
+	pair_close(&p);
+}
+
+/* A line that the peer has not written since is no sample, and a row is not looked at again and again. */
+static void how_far_is_asked(void)
+{
+	uint64_t word, *line;
+	uint32_t looked;
+
+	BEGIN_ROWS();
+	line = &ba()->slot->counter[NIC_C_packets_sent];
+	if (!nic_clock_of_load(line, &word)) {
+		pair_close(&p);
+		SKIP("here nobody can say how long a load takes");
+	}
+	CHECK_EQ(word, *line);
+	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+	for (int i = 0; i < 20; i++) {
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+		CHECK(ba()->row.looked <= 1);
+	}
+	for (int i = 0; i < 20; i++) {
+		++*line;
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+	}
+	CHECK_EQ(ba()->row.look, 4);
+	looked = ba()->row.looked;
+	CHECK(looked == 4 || looked == 5);
+	while (ba()->row.open)
+		nic_long_over(p.b.nic, p.b.vi, LONG, false);
+	usleep(1000);
+	for (int i = 0; i < 2; i++) { /* the next row */
+		++*line;
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+	}
+	CHECK_EQ(ba()->row.looked, looked + 1);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	CASE(places);
+	CASE(how_far_is_asked);
+	return check_done();
+}

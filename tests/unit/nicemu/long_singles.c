@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Long messages, one at a time: each is timed by itself, apart from those in rows (ctl/rdma_rows.c). */
+#include "tests/unit/nicemu/long.h"
+
+enum { S = NIC_ROW_LENGTHS, TWO = 300 * KB /* class 1 */ };
+
+static void classes(void)
+{
+	CHECK_EQ(nic_row_class(32 * KB, true), NIC_ROW_CLASSES);
+	CHECK_EQ(nic_row_class(32 * KB + 1, true), S);
+	CHECK_EQ(nic_row_class(TWO, true), S + 1);
+	CHECK_EQ(nic_row_class(UINT64_MAX, true), NIC_ROW_CLASSES - 1);
+	CHECK(nic_row_reads(2u << S, TWO, true) && !nic_row_reads(2u << S, TWO, false) && !nic_row_reads(2, TWO, true));
+}
+
+/* Nothing is so good that the other way is not tried; and what is known of rows is no guess for these. */
+static void the_faster_way(void)
+{
+	BEGIN_ROWS();
+	until(1, SLOW, FAST, 2 | 4 | 8, 100);
+	CHECK_EQ(ba()->row.reads, 2 | 4 | 8);
+	CHECK(until(S + 1, BEST, BEST / 2, (2 | 4 | 8) * (1 + (1u << S)), 100) < 20);
+	CHECK(reads_of(S + 1, BEST, BEST / 2, 1000) > 900);
+	reads_of(S + 1, BEST / 2, BEST, 2000);
+	CHECK(reads_of(S + 1, BEST / 2, BEST, 1000) < 50);
+	pair_close(&p);
+}
+
+/* The sender's NIC says which is single, and has that one go as the receiver would rather have such. */
+static void the_sender_says(void)
+{
+	bool single;
+
+	SKIP_ASKING();
+	BEGIN_ROWS();
+	for (int reads = 0; reads < 4; reads++) { /* a bit for rows, one for single ones */
+		ba()->asked->reads = (reads & 1 ? 2u : 0) | (reads & 2 ? 2u << S : 0);
+		nic_poll(p.a.nic);
+		CHECK(is_sent(&p.a, TWO, &single) == !(reads & 2) && single);
+		CHECK(is_sent(&p.a, TWO, &single) == !(reads & 1) && !single);
+		CHECK(is_sent(&p.a, TWO, &single) == !(reads & 1) && !single);
+		nic_poll(p.a.nic); /* it looks */
+		CHECK(is_sent(&p.a, TWO, &single) == !(reads & 2) && single);
+	}
+	CHECK_EQ(ab()->row.sent[1], 8);
+	CHECK_EQ(ab()->row.sent[S + 1], 8);
+	pair_close(&p);
+}
+
+/* ---- what is single ------------------------------------------------------------------------------------------------ */
+
+static void begins(bool single)
+{
+	CHECK(nic_long_begins(p.b.nic, p.b.vi, 0, LONG, single));
+}
+
+static void over(uint64_t len, bool read)
+{
+	nic_long_over(p.b.nic, p.b.vi, len, read);
+}
+
+/* So many, one after the other, which take some time each, with pauses. */
+static void singles(int n, uint64_t len, bool read, unsigned us, unsigned pause)
+{
+	for (int i = 0; i < n; i++) {
+		begins(true);
+		if (us)
+			usleep(us);
+		over(len, read);
+		if (pause)
+			usleep(pause);
+	}
+}
+
+/* Single ones of that class count from now on, those that went that way. */
+static void ready(uint32_t class, bool read)
+{
+	ba()->row.seen = true;
+	*class_of(class) = (struct nic_row_class){ .rows = 0 };
+	ba()->row.settle[class] = 1;
+	ba()->row.read[class] = read;
+}
+
+static void each_by_itself(void)
+{
+	BEGIN_ROWS();
+	ready(S, false);
+	singles(10, LONG, false, 1000, 10000);
+	CHECK_EQ(class_of(S)->rows, 10);
+	CHECK_EQ(class_of(S)->bytes, 10 * LONG);
+	CHECK(class_of(S)->ns >= 10000000 && class_of(S)->ns < 100000000); /* without the pauses */
+	CHECK_EQ(class_of(0)->rows + class_of(1)->rows, 0);
+	CHECK_EQ(ba()->row.n[0] + ba()->row.n[1], 0);
+	singles(53, LONG, false, 0, 0);
+	CHECK_EQ(class_of(S)->rows, 63);
+	CHECK_EQ(class_of(S)->pace.cost[0], 0);
+	singles(1, LONG, false, 0, 0); /* these count as one */
+	CHECK_EQ(class_of(S)->rows, 0);
+	CHECK(class_of(S)->pace.cost[0]);
+	singles(1, 16 * KB, false, 0, 0); /* a short one, as those are whose receive is */
+	ready(S + 3, true);
+	singles(3, 4 * MB, true, 0, 0);
+	CHECK_EQ(class_of(S + 3)->rows, 3);
+	singles(1, 4 * MB, true, 0, 0); /* fewer, of many bytes */
+	CHECK_EQ(class_of(S + 3)->rows, 0);
+	CHECK(class_of(S + 3)->pace.cost[1]);
+	pair_close(&p);
+}
+
+/* What others have joined was the first of a row. */
+static void the_first_of_a_row(void)
+{
+	BEGIN_ROWS();
+	ready(S, false);
+	begins(true);
+	begins(false);
+	over(LONG, false);
+	over(LONG, false);
+	CHECK_EQ(class_of(S)->rows, 0);
+	CHECK_EQ(ba()->row.n[0], 2);
+	CHECK_EQ(ba()->row.met, 1);
+	/* Read, it is over before the next one begins: it is both. */
+	ready(S, true);
+	begins(true);
+	over(LONG, true);
+	CHECK_EQ(class_of(S)->rows, 1);
+	CHECK_EQ(ba()->row.n[1], 1);
+	begins(false);
+	over(LONG, true);
+	CHECK_EQ(class_of(S)->rows, 1);
+	CHECK_EQ(ba()->row.n[1], 2);
+	/* What was under way before it is not its time. */
+	for (int i = 0; i < 5; i++) { /* times: the machine may be away in between */
+		begins(false);
+		usleep(2000);
+		over(LONG, true);
+		ready(S, true);
+		singles(1, LONG, true, 0, 0);
+		if (ba()->row.n[1] > 1)
+			break;
+		CHECK(i < 4);
+	}
+	CHECK(class_of(S)->ns < 1000000);
+	ready(S, true);
+	ba()->row.n[1] = 2;
+	ba()->row.singles = 0;
+	/* Two behind each other are no row, and end one. */
+	singles(1, LONG, true, 0, 0);
+	CHECK_EQ(ba()->row.n[1], 3);
+	singles(1, LONG, true, 0, 0);
+	CHECK_EQ(ba()->row.n[0] + ba()->row.n[1], 0);
+	CHECK_EQ(class_of(S)->rows, 2);
+	pair_close(&p);
+}
+
+/* One from memory in the card that begins meanwhile makes it no longer single. */
+static void beside_one_in_the_card(void)
+{
+	void *in_card;
+
+	BEGIN_ROWS();
+	if (nic_mem_alloc(p.a.nic, MB, &in_card) != NIC_OK) {
+		pair_close(&p);
+		SKIP("no memory in the card here");
+	}
+	ready(S, true);
+	begins(true);
+	CHECK(!nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)in_card, LONG, true));
+	over(LONG, true);
+	CHECK_EQ(class_of(S)->rows, 0);
+	CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
+	pair_close(&p);
+}
+
+/* Behind a change some are not timed, fewer than of rows. */
+static void they_settle(void)
+{
+	BEGIN_ROWS();
+	ba()->row.seen = true;
+	singles(7, MB, false, 0, 0);
+	CHECK_EQ(class_of(S + 1)->rows, 0);
+	singles(1, MB, false, 0, 0);
+	CHECK_EQ(class_of(S + 1)->rows, 1);
+	singles(7, MB, true, 0, 0);
+	CHECK_EQ(class_of(S + 1)->rows, 0);
+	singles(1, MB, true, 0, 0);
+	CHECK_EQ(class_of(S + 1)->rows, 1);
+	for (int i = 0; i < 40; i++) {
+		CHECK_EQ(class_of(1)->rows, 0);
+		nic_row_took(ba(), 1, false, FAST, MB);
+	}
+	CHECK_EQ(class_of(1)->rows, 1);
+	pair_close(&p);
+}
+
+/* Single ones both ways: the end in the lower slot decides for both, here the other one. */
+static void exchanges(void)
+{
+	SKIP_ASKING();
+	BEGIN_ROWS();
+	CHECK(p.a.nic->me < p.b.nic->me);
+	for (int i = 0; i < 255; i++) {
+		nic_poll(p.b.nic);
+		rather_sent(&p.b, LONG);
+		singles(1, LONG, false, 0, 0);
+	}
+	CHECK_EQ(ba()->row.sent[S], 255);
+	CHECK_EQ(ba()->row.mutual, 0);
+	ab()->asked->reads = 1u << S;
+	singles(1, LONG, false, 0, 0);
+	CHECK(ba()->row.mutual == 1u << S && ba()->row.follows == 1u << S);
+	CHECK_EQ(ba()->row.reads, 1u << S);
+	CHECK_EQ(ba()->asked->reads, 1u << S);
+	ready(S, true);
+	singles(1, LONG, true, 0, 0);
+	CHECK_EQ(class_of(S)->rows, 0); /* it times nothing of them, */
+	ab()->asked->reads = 0;
+	singles(1, LONG, true, 0, 0);
+	CHECK_EQ(ba()->asked->reads, 0); /* and does as the other end */
+	pair_close(&p);
+}
+
+/* What is tried and does not happen is not waited for. */
+static void trials_in_vain(void)
+{
+	BEGIN_ROWS();
+	CHECK(until(S, FAST, FAST, 1u << S, 20) < 20);
+	CHECK(class_of(S)->pace.trial && !class_of(S)->pace.cost[1]);
+	singles(8, LONG, false, 0, 0);
+	CHECK(class_of(S)->pace.trial);
+	singles(1, LONG, true, 0, 0); /* it does */
+	singles(15, LONG, false, 0, 0);
+	CHECK(class_of(S)->pace.trial);
+	singles(1, LONG, false, 0, 0);
+	CHECK(!class_of(S)->pace.trial);
+	CHECK_EQ(ba()->asked->reads, 0);
+	pair_close(&p);
+}
+
+/* One of some is looked at for how far apart the processors are. */
+static void how_far_is_asked(void)
+{
+	uint64_t word, *line;
+	uint32_t looked;
+
+	BEGIN_ROWS();
+	line = &ba()->slot->counter[NIC_C_packets_sent];
+	if (!nic_clock_of_load(line, &word)) {
+		pair_close(&p);
+		SKIP("here nobody can say how long a load takes");
+	}
+	singles(16, LONG, false, 0, 0);
+	ba()->row.look = 4; /* as many as a row has */
+	looked = ba()->row.looked;
+	for (int i = 0; i < 80; i++) {
+		++*line;
+		singles(1, LONG, false, 0, 0);
+	}
+	CHECK_EQ(ba()->row.looked - looked, 10);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	CASE(classes);
+	CASE(the_faster_way);
+	CASE(the_sender_says);
+	CASE(each_by_itself);
+	CASE(the_first_of_a_row);
+	CASE(beside_one_in_the_card);
+	CASE(they_settle);
+	CASE(exchanges);
+	CASE(trials_in_vain);
+	CASE(how_far_is_asked);
+	return check_done();
+}
