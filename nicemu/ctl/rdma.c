@@ -161,6 +161,12 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 	return total >= link->half_min || (total >= link->half_row && in_a_row(nic, link));
 }
 
+/* Is a read that begins now timed as one of many? */
+static inline bool is_row_get(const struct nic *nic, struct nic_link *link, uint64_t remote, uint32_t total)
+{
+	return total > NIC_ROW_ABOVE && in_a_row(nic, link) && nic_row_gets(nic, link, remote, total);
+}
+
 /* Does it depend on the times whether the transfer that begins now is a stream? */
 static inline bool streams_raced(const struct nic_link *link, uint32_t total)
 {
@@ -296,6 +302,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	uint64_t began = 0;
 	uint32_t error;
+	bool timed;
 	unsigned n;
 
 	if (!w->total)
@@ -305,6 +312,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	n = nic_rdma_pieces(nic, ctx, w, 0, w->total, local);
 	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
+	link->row.get = is_row_get(nic, link, remote->addr, w->total);
 	switch (how(nic, link, w)) {
 	case NIC_LATER:
 		return STEP_AGAIN;
@@ -320,7 +328,12 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 		began = link->raced ? nic_dma_start() : 0;
 		break;
 	}
+	timed = link->row.get;
+	if (timed)
+		nic_row_get_begins(nic, link);
 	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
+	if (timed)
+		nic_row_get_over(nic, link, w->total, true);
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	if (began)
@@ -409,7 +422,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	const struct nic_seg seg = { .addr = r->local, .handle = r->local_handle, .length = r->length };
 	uint32_t need = r->op == NIC_CTL_RDMA_READ ? NIC_MEM_RDMA_READ : NIC_MEM_RDMA_WRITE;
 	struct nic_link *link = nic_rdma_link(nic, vi);
-	bool write = r->op == NIC_CTL_RDMA_WRITE;
+	bool write = r->op == NIC_CTL_RDMA_WRITE, timed, failed;
 	uint64_t began = 0;
 	struct iovec local;
 
@@ -422,7 +435,13 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	local.iov_len = r->length;
 	if (races(link, write, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length) && is_timed(link, write, r->length))
 		began = nic_dma_start();
-	if (nic_unlikely(!local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length)))
+	timed = !write && is_row_get(nic, link, r->remote, r->length);
+	if (timed)
+		nic_row_get_begins(nic, link);
+	failed = !local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length);
+	if (timed)
+		nic_row_get_over(nic, link, r->length, true);
+	if (nic_unlikely(failed))
 		return NIC_NOT_DONE;
 	if (began)
 		nic_dma_took(link, write, r->length, NIC_ALONE, began);

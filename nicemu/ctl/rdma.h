@@ -41,8 +41,13 @@ static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 }
 
 /* rdma_rows.c */
+enum { NIC_ROW_ABOVE = 32 << 10 }; /* bytes: longer messages are timed */
 uint32_t nic_row_class(uint64_t len, bool single); /* NIC_ROW_CLASSES: shorter than any */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
+/* Is a read of more than that, of many in a row, one that is timed?  Not if it is a message's, which has begun already, nor if it goes one way in any case. */
+bool nic_row_gets(const struct nic *nic, struct nic_link *link, uint64_t remote, uint32_t len);
+void nic_row_get_begins(const struct nic *nic, struct nic_link *link);
+void nic_row_get_over(const struct nic *nic, struct nic_link *link, uint32_t len, bool read);
 void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
 
 /* rdma_apart.c */

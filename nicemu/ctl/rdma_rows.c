@@ -21,6 +21,9 @@
  * A message is single if its sender has looked at its NIC since it sent the one before, which its NIC tells this one.  If none begins here until it is
  * over, either, it is timed by itself, and what its sender and this host do in between says nothing.  Else it was the first of a row: that is sent as
  * single ones are, and counts as one of the row.
+ *
+ * Reads of the host's own, many in a row, are the same to this NIC as messages that are read or that it has the peer send (a stream), and are timed with
+ * them.  Single ones race by themselves (engine/dma.h).
  */
 #include "nicemu/ctl/rdma.h"
 #include "nicemu/engine/clock.h"
@@ -42,7 +45,6 @@ enum {
 	HARDLY = 8,           /* of what it costs, so much less is */
 	VAIN = 16,            /* rows in which what is tried does not happen */
 	LOOKS = 4,            /* at how far apart the processors are, of a row */
-	ROW_SHORTEST = 32 << 10,
 	LOOK_SINGLE = 8,      /* of so many single ones one */
 };
 
@@ -50,7 +52,7 @@ uint32_t nic_row_class(uint64_t len, bool single)
 {
 	uint32_t length = len <= 256 << 10 ? 0 : len <= 1 << 20 ? 1 : len <= 2 << 20 ? 2 : 3;
 
-	return len <= ROW_SHORTEST ? NIC_ROW_CLASSES : length + (single ? NIC_ROW_LENGTHS : 0);
+	return len <= NIC_ROW_ABOVE ? NIC_ROW_CLASSES : length + (single ? NIC_ROW_LENGTHS : 0);
 }
 
 static bool of_singles(uint32_t class)
@@ -246,20 +248,11 @@ static struct nic_link *timed(const struct nic *nic, uint32_t vi)
 	return link && link->send_max && link->cma ? link : NULL;
 }
 
-bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len, bool single)
+static void begins(const struct nic *nic, struct nic_link *link, bool single)
 {
-	struct nic_link *link = timed(nic, vi);
-	struct nic_row *r;
+	struct nic_row *r = &link->row;
 	uint64_t now, pause;
 
-	if (!link)
-		return false;
-	r = &link->row;
-	if (remote && nic_dma_plain(link, remote, len)) { /* as fast as can be, which says nothing of others */
-		r->mixed |= r->open || messages(r);
-		r->single = false;
-		return false;
-	}
 	if (single && r->singles % LOOK_SINGLE == 1)
 		r->look = LOOKS - 1;
 	if (r->look < LOOKS)
@@ -268,7 +261,7 @@ bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len
 		r->met++;
 		r->single = false;
 		r->singles = 0;
-		return true;
+		return;
 	}
 	now = nic_clock();
 	pause = nic_clock_since(r->last, now);
@@ -281,18 +274,13 @@ bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len
 	r->single = single;
 	r->singles = single ? r->singles + 1 : 0;
 	r->since = now;
-	return true;
 }
 
-void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read)
+static void is_over(const struct nic *nic, struct nic_link *link, uint64_t len, bool read)
 {
-	struct nic_link *link = timed(nic, vi);
 	uint32_t class = nic_row_class(len, false);
-	struct nic_row *r;
+	struct nic_row *r = &link->row;
 
-	if (!link || !link->row.open)
-		return; /* or it began with another link */
-	r = &link->row;
 	/* Many are told at once that they are over, so what is still open says nothing of how long it takes. */
 	if (!--r->open)
 		r->last = nic_clock();
@@ -306,4 +294,46 @@ void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read)
 	r->mixed |= r->class != class || class == NIC_ROW_CLASSES;
 	r->n[read]++;
 	r->bytes += len;
+}
+
+bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len, bool single)
+{
+	struct nic_link *link = timed(nic, vi);
+	struct nic_row *r;
+
+	if (!link)
+		return false;
+	r = &link->row;
+	if (remote && nic_dma_plain(link, remote, len)) { /* as fast as can be, which says nothing of others */
+		r->mixed |= r->open || messages(r);
+		r->single = false;
+		return false;
+	}
+	begins(nic, link, single);
+	return true;
+}
+
+void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read)
+{
+	struct nic_link *link = timed(nic, vi);
+
+	if (link && link->row.open > link->row.gets) /* else it began with another link */
+		is_over(nic, link, len, read);
+}
+
+bool nic_row_gets(const struct nic *nic, struct nic_link *link, uint64_t remote, uint32_t len)
+{
+	return !nic->remote && link->cma && link->send_max && len <= link->stream_busy && link->row.open == link->row.gets && !nic_dma_plain(link, remote, len);
+}
+
+void nic_row_get_begins(const struct nic *nic, struct nic_link *link)
+{
+	begins(nic, link, false);
+	link->row.gets++;
+}
+
+void nic_row_get_over(const struct nic *nic, struct nic_link *link, uint32_t len, bool read)
+{
+	link->row.gets--;
+	is_over(nic, link, len, read);
 }

@@ -47,6 +47,7 @@ struct nic_ask {
 	uint32_t alone;  /* bytes that this NIC would have to move without the other one, of a stream and of posted writes; of others none */
 	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place; posted: how many writes */
 	uint32_t parts;  /* posted: writes that have left */
+	uint32_t get;    /* bytes of a read that is timed as one of many (ctl/rdma_rows.c); of others none */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */
 	/* fetches (ctl/rdma_fetch.c) */
@@ -95,7 +96,9 @@ struct nic_row_place {
 	struct nic_row_class of[NIC_ROW_CLASSES];
 };
 struct nic_row {
-	uint32_t open;      /* under way */
+	uint32_t open;      /* under way, */
+	uint32_t gets;      /* of which so many are this host's reads; */
+	bool get;           /* and that is what begins now */
 	uint32_t n[2];      /* of those that are timed together, so many are over, */
 	uint32_t met;       /* and so many began while another was under way */
 	uint32_t class;
