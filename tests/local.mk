@@ -63,7 +63,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/long_apart \
-	tests/unit/nicemu/long_gets \
+	tests/unit/nicemu/long_rdma \
 	tests/unit/nicemu/long_rows \
 	tests/unit/nicemu/long_singles \
 	tests/unit/nicemu/lost \

@@ -121,8 +121,8 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	}
 	if (op == NIC_CTL_RDMA_READ)
 		return total <= link->get_max ? !nic_in_doubt(&link->get)
-		                              : total <= (row ? link->stream_busy : link->stream_max) && !nic_row_reads(link->row.reads, total, false);
-	return total <= (row ? link->put_busy : link->put_max) && !nic_in_doubt(&link->put);
+		                              : total <= (row ? link->stream_busy : link->stream_max) && !nic_row_reads(link->row.reads, total, NIC_ROW_MANY);
+	return total <= (row ? link->put_busy : link->put_max) && !(row && nic_row_reads(link->row.reads, total, NIC_ROW_PUT)) && !nic_in_doubt(&link->put);
 }
 
 /*
@@ -161,10 +161,10 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 	return total >= link->half_min || (total >= link->half_row && in_a_row(nic, link));
 }
 
-/* Is a read that begins now timed as one of many? */
-static inline bool is_row_get(const struct nic *nic, struct nic_link *link, uint64_t remote, uint32_t total)
+/* Is a transfer that begins now timed as one of many? */
+static inline bool is_in_row(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t total)
 {
-	return total > NIC_ROW_ABOVE && in_a_row(nic, link) && nic_row_gets(nic, link, remote, total);
+	return total > NIC_ROW_ABOVE && in_a_row(nic, link) && nic_row_has(nic, link, write, remote, total);
 }
 
 /* Does it depend on the times whether the transfer that begins now is a stream? */
@@ -242,6 +242,20 @@ static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_c
 	return p ? write_imm(nic, ctx, link, e, w, p, ack) : STEP_AGAIN;
 }
 
+/* All of it, alone. */
+static uint32_t copy_timed(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n)
+{
+	bool timed = link->row.begins;
+	uint32_t error;
+
+	if (timed)
+		nic_row_begins(nic, link);
+	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
+	if (timed)
+		nic_row_over(nic, link, w->op == NIC_CTL_RDMA_WRITE, w->total, true);
+	return error;
+}
+
 nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_link *link, struct nic_txe *e, const struct work *w)
 {
 	const struct nic_seg *remote = &w->desc->seg[0];
@@ -264,6 +278,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
+	link->row.begins = !(w->control & NIC_CTL_IMMEDIATE) && is_in_row(nic, link, true, remote->addr, w->total);
 	way = how(nic, link, w);
 	if (nic_unlikely(way == NIC_LATER))
 		return STEP_AGAIN;
@@ -286,7 +301,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 			return STEP_AGAIN;
 	}
 	began = way == NIC_ALONE && link->raced ? nic_dma_start() : 0;
-	error = w->total ? nic_rdma_copy(nic, link, w, local, n, 0, w->total) : 0;
+	error = w->total ? copy_timed(nic, link, w, local, n) : 0;
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	if (began)
@@ -302,7 +317,6 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	struct iovec local[NIC_DESC_SEGS_MAX];
 	uint64_t began = 0;
 	uint32_t error;
-	bool timed;
 	unsigned n;
 
 	if (!w->total)
@@ -312,7 +326,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	n = nic_rdma_pieces(nic, ctx, w, 0, w->total, local);
 	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-	link->row.get = is_row_get(nic, link, remote->addr, w->total);
+	link->row.begins = is_in_row(nic, link, false, remote->addr, w->total);
 	switch (how(nic, link, w)) {
 	case NIC_LATER:
 		return STEP_AGAIN;
@@ -328,12 +342,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 		began = link->raced ? nic_dma_start() : 0;
 		break;
 	}
-	timed = link->row.get;
-	if (timed)
-		nic_row_get_begins(nic, link);
-	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
-	if (timed)
-		nic_row_get_over(nic, link, w->total, true);
+	error = copy_timed(nic, link, w, local, n);
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	if (began)
@@ -371,7 +380,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 	if (len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
 		return false;
-	if (link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len, *single)) { /* a hint: any recent value will do */
+	if (link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len, *single ? NIC_ROW_SINGLE : NIC_ROW_MANY)) { /* a hint: any recent value will do */
 		nic_count(nic, rather_read, 1);
 		return false;
 	}
@@ -435,12 +444,12 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 	local.iov_len = r->length;
 	if (races(link, write, r->length) && is_single(nic, link) && !nic_dma_plain(link, r->remote, r->length) && is_timed(link, write, r->length))
 		began = nic_dma_start();
-	timed = !write && is_row_get(nic, link, r->remote, r->length);
+	timed = is_in_row(nic, link, write, r->remote, r->length);
 	if (timed)
-		nic_row_get_begins(nic, link);
+		nic_row_begins(nic, link);
 	failed = !local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length);
 	if (timed)
-		nic_row_get_over(nic, link, r->length, true);
+		nic_row_over(nic, link, write, r->length, true);
 	if (nic_unlikely(failed))
 		return NIC_NOT_DONE;
 	if (began)

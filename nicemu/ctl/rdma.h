@@ -42,12 +42,12 @@ static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 
 /* rdma_rows.c */
 enum { NIC_ROW_ABOVE = 32 << 10 }; /* bytes: longer messages are timed */
-uint32_t nic_row_class(uint64_t len, bool single); /* NIC_ROW_CLASSES: shorter than any */
+uint32_t nic_row_class(uint64_t len, enum nic_row_kind kind); /* NIC_ROW_CLASSES: shorter than any */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
-/* Is a read of more than that, of many in a row, one that is timed?  Not if it is a message's, which has begun already, nor if it goes one way in any case. */
-bool nic_row_gets(const struct nic *nic, struct nic_link *link, uint64_t remote, uint32_t len);
-void nic_row_get_begins(const struct nic *nic, struct nic_link *link);
-void nic_row_get_over(const struct nic *nic, struct nic_link *link, uint32_t len, bool read);
+/* Is a transfer of more than that, of many in a row, one that is timed?  Not if it is a message's, which has begun already, nor if it goes one way in any case. */
+bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t len);
+void nic_row_begins(const struct nic *nic, struct nic_link *link);
+void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read);
 void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
 
 /* rdma_apart.c */
@@ -57,7 +57,7 @@ void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the pe
 /* This end sends a message of so many bytes, however it is going to travel. */
 static inline void nic_row_sends(struct nic_link *link, uint64_t len, bool single)
 {
-	uint32_t class = nic_row_class(len, single);
+	uint32_t class = nic_row_class(len, single ? NIC_ROW_SINGLE : NIC_ROW_MANY);
 
 	if (class < NIC_ROW_CLASSES)
 		link->row.sent[class]++;
@@ -66,13 +66,13 @@ static inline void nic_row_sends(struct nic_link *link, uint64_t len, bool singl
 /* Are there rows of as long ones both ways, and some are being read just now?  (Of single ones, who is late with a half is doubted as with any.) */
 static inline bool nic_row_mutual(const struct nic_link *link, uint64_t len)
 {
-	return link->row.mutual && link->row.open && link->row.mutual >> nic_row_class(len, false) & 1;
+	return link->row.mutual && link->row.open && link->row.mutual >> nic_row_class(len, NIC_ROW_MANY) & 1;
 }
 
 /* Is a long message better read?  `reads`: a bit for each class. */
-static inline bool nic_row_reads(uint32_t reads, uint64_t len, bool single)
+static inline bool nic_row_reads(uint32_t reads, uint64_t len, enum nic_row_kind kind)
 {
-	return reads && reads >> nic_row_class(len, single) & 1;
+	return reads && reads >> nic_row_class(len, kind) & 1;
 }
 
 /* rdma.c */

@@ -85,14 +85,14 @@ void nic_row_apart(struct nic_link *link, uint64_t ns)
 	nic_row_choose(link);
 }
 
-/* Only what the peer has written since comes from there. */
+/* Only what the peer has written since comes from there: it takes a packet for whatever both NICs have a part in. */
 void nic_row_look(struct nic_link *link)
 {
 	struct nic_row *r = &link->row;
 	uint64_t word, ns;
 
 	(void)nic_load_relaxed(&link->slot->ncounters); /* the page, with whatever that takes; any value will do */
-	ns = nic_clock_of_load(&link->slot->counter[NIC_C_packets_sent], &word);
+	ns = nic_clock_of_load(&link->slot->counter[NIC_C_packets_received], &word);
 	if (!ns || word == r->count)
 		return;
 	r->count = word;

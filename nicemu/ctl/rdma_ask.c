@@ -82,11 +82,11 @@ struct nic_ask *nic_ask_transfer(struct nic *nic, uint32_t vi, struct nic_link *
 	link->alone += a->alone;
 	a->began = link->raced ? nic_dma_start() : 0;
 	link->raced = false;
-	if (link->row.get && op != NIC_OP_WRITE_PART && op != NIC_OP_WRITE_HALF) {
-		a->get = w->total;
-		nic_row_get_begins(nic, link);
+	if (link->row.begins) {
+		a->timed = w->total;
+		nic_row_begins(nic, link);
 	}
-	link->row.get = false;
+	link->row.begins = false;
 	return a;
 }
 
@@ -126,8 +126,8 @@ void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	*(is_write(a) ? &ctx->writes : &ctx->reads) -= 1;
 	link->in_the_way -= nic_ask_in_the_way(a);
 	link->alone -= a->alone;
-	if (a->get)
-		nic_row_get_over(nic, link, a->get, a->op == NIC_OP_READ_HALF);
+	if (a->timed)
+		nic_row_over(nic, link, is_write(a), a->timed, a->op == NIC_OP_READ_HALF || a->op == NIC_OP_WRITE_HALF);
 	if (a->posted)
 		nic_rdma_post_over(nic, link);
 	else

@@ -23,7 +23,7 @@
  * single ones are, and counts as one of the row.
  *
  * Reads of the host's own, many in a row, are the same to this NIC as messages that are read or that it has the peer send (a stream), and are timed with
- * them.  Single ones race by themselves (engine/dma.h).
+ * them.  Its writes are a kind of their own: in packets, or alone or by halves.  Single ones race by themselves (engine/dma.h).
  */
 #include "nicemu/ctl/rdma.h"
 #include "nicemu/engine/clock.h"
@@ -48,16 +48,16 @@ enum {
 	LOOK_SINGLE = 8,      /* of so many single ones one */
 };
 
-uint32_t nic_row_class(uint64_t len, bool single)
+uint32_t nic_row_class(uint64_t len, enum nic_row_kind kind)
 {
 	uint32_t length = len <= 256 << 10 ? 0 : len <= 1 << 20 ? 1 : len <= 2 << 20 ? 2 : 3;
 
-	return len <= NIC_ROW_ABOVE ? NIC_ROW_CLASSES : length + (single ? NIC_ROW_LENGTHS : 0);
+	return len <= NIC_ROW_ABOVE ? NIC_ROW_CLASSES : length + kind * NIC_ROW_LENGTHS;
 }
 
 static bool of_singles(uint32_t class)
 {
-	return class >= NIC_ROW_LENGTHS;
+	return class / NIC_ROW_LENGTHS == NIC_ROW_SINGLE;
 }
 
 /* What is better for a class is the first guess for the next longer ones. */
@@ -69,7 +69,7 @@ static uint32_t best(struct nic_row_class *c)
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++) {
 		struct nic_pace *p = &c[class].pace;
 
-		known &= class != NIC_ROW_LENGTHS;
+		known &= class % NIC_ROW_LENGTHS != 0;
 		if (p->cost[0] || p->cost[1])
 			known = true;
 		else if (known)
@@ -225,7 +225,7 @@ static void time_row(const struct nic *nic, struct nic_link *link, uint64_t end)
 static void time_single(const struct nic *nic, struct nic_link *link, uint64_t len, bool read)
 {
 	struct nic_row *r = &link->row;
-	uint32_t class = nic_row_class(len, true);
+	uint32_t class = nic_row_class(len, NIC_ROW_SINGLE);
 	struct nic_row_class *c;
 
 	if (class == NIC_ROW_CLASSES)
@@ -276,9 +276,9 @@ static void begins(const struct nic *nic, struct nic_link *link, bool single)
 	r->since = now;
 }
 
-static void is_over(const struct nic *nic, struct nic_link *link, uint64_t len, bool read)
+static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_kind kind, uint64_t len, bool read)
 {
-	uint32_t class = nic_row_class(len, false);
+	uint32_t class = nic_row_class(len, kind);
 	struct nic_row *r = &link->row;
 
 	/* Many are told at once that they are over, so what is still open says nothing of how long it takes. */
@@ -317,23 +317,24 @@ void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read)
 {
 	struct nic_link *link = timed(nic, vi);
 
-	if (link && link->row.open > link->row.gets) /* else it began with another link */
-		is_over(nic, link, len, read);
+	if (link && link->row.open > link->row.own) /* else it began with another link */
+		is_over(nic, link, NIC_ROW_MANY, len, read);
 }
 
-bool nic_row_gets(const struct nic *nic, struct nic_link *link, uint64_t remote, uint32_t len)
+bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t len)
 {
-	return !nic->remote && link->cma && link->send_max && len <= link->stream_busy && link->row.open == link->row.gets && !nic_dma_plain(link, remote, len);
+	return !nic->remote && link->cma && link->send_max && len <= (write ? link->put_busy : link->stream_busy) && link->row.open == link->row.own &&
+	       !nic_dma_plain(link, remote, len);
 }
 
-void nic_row_get_begins(const struct nic *nic, struct nic_link *link)
+void nic_row_begins(const struct nic *nic, struct nic_link *link)
 {
 	begins(nic, link, false);
-	link->row.gets++;
+	link->row.own++;
 }
 
-void nic_row_get_over(const struct nic *nic, struct nic_link *link, uint32_t len, bool read)
+void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read)
 {
-	link->row.gets--;
-	is_over(nic, link, len, read);
+	link->row.own--;
+	is_over(nic, link, write ? NIC_ROW_PUT : NIC_ROW_MANY, len, read);
 }

@@ -47,7 +47,7 @@ struct nic_ask {
 	uint32_t alone;  /* bytes that this NIC would have to move without the other one, of a stream and of posted writes; of others none */
 	uint32_t placed; /* WRITE_PART: bytes of those that have left that are known to be in place; posted: how many writes */
 	uint32_t parts;  /* posted: writes that have left */
-	uint32_t get;    /* bytes of a read that is timed as one of many (ctl/rdma_rows.c); of others none */
+	uint32_t timed;  /* bytes of a transfer that is timed as one of many (ctl/rdma_rows.c); of others none */
 	uint8_t reply;   /* READ_SHORT: where it is to be (claim.h); NIC_REPLIES: beside the claim, or nothing */
 	uint64_t began;  /* when, by the processor's counter, if it is timed; else 0 */
 	/* fetches (ctl/rdma_fetch.c) */
@@ -77,12 +77,13 @@ enum {
 	NIC_BRIEF_RACES = 3,
 	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
 	NIC_ROW_LENGTHS = 4,
-	NIC_ROW_CLASSES = 2 * NIC_ROW_LENGTHS, /* in rows, and single ones */
+	NIC_ROW_CLASSES = 3 * NIC_ROW_LENGTHS, /* of each kind: enum nic_row_kind */
 	NIC_ROW_PLACES = 4,
 	NIC_ROW_LOOKS = 7,
 };
 
-/* Long messages of the peer's, which are timed (ctl/rdma_rows.c): sent (0) or read (1). */
+/* Long messages of the peer's, and long puts, which are timed (ctl/rdma_rows.c): sent (0) or read (1); in packets (0) or alone or by halves (1). */
+enum nic_row_kind { NIC_ROW_MANY, NIC_ROW_SINGLE, NIC_ROW_PUT };
 struct nic_row_class {
 	struct nic_pace pace;
 	uint32_t vain;      /* rows, or single ones, since the last one that went the way that is to be gone */
@@ -97,8 +98,8 @@ struct nic_row_place {
 };
 struct nic_row {
 	uint32_t open;      /* under way, */
-	uint32_t gets;      /* of which so many are this host's reads; */
-	bool get;           /* and that is what begins now */
+	uint32_t own;       /* of which so many are this host's reads and writes; */
+	bool begins;        /* and that is what begins now */
 	uint32_t n[2];      /* of those that are timed together, so many are over, */
 	uint32_t met;       /* and so many began while another was under way */
 	uint32_t class;
@@ -121,7 +122,7 @@ struct nic_row {
 	uint32_t looked;    /* so often, */
 	uint32_t look;      /* and in this row; */
 	uint64_t count;     /* what stood in it */
-	uint32_t reads;     /* those that are better read, a bit for each class: the peer has the same word */
+	uint32_t reads;     /* those that are better read, and puts that are better not in packets, a bit for each class: the peer has the same word */
 	uint32_t looks;     /* of this side's host, when it sent the last one */
 };
 

@@ -66,7 +66,7 @@ static void how_far_is_asked(void)
 	uint32_t looked;
 
 	BEGIN_ROWS();
-	line = &ba()->slot->counter[NIC_C_packets_sent];
+	line = &ba()->slot->counter[NIC_C_packets_received];
 	if (!nic_clock_of_load(line, &word)) {
 		pair_close(&p);
 		SKIP("here nobody can say how long a load takes");

@@ -4,14 +4,14 @@
 
 static void classes(void)
 {
-	CHECK_EQ(nic_row_class(32 * KB, false), NIC_ROW_CLASSES);
-	CHECK_EQ(nic_row_class(32 * KB + 1, false), 0);
-	CHECK_EQ(nic_row_class(256 * KB, false), 0);
-	CHECK_EQ(nic_row_class(256 * KB + 1, false), 1);
-	CHECK_EQ(nic_row_class(MB + 1, false), 2);
-	CHECK_EQ(nic_row_class(2 * MB + 1, false), 3);
-	CHECK_EQ(nic_row_class(UINT64_MAX, false), NIC_ROW_LENGTHS - 1);
-	CHECK(nic_row_reads(2, MB, false) && !nic_row_reads(2, MB + 1, false) && !nic_row_reads(7, 1000, false));
+	CHECK_EQ(nic_row_class(32 * KB, NIC_ROW_MANY), NIC_ROW_CLASSES);
+	CHECK_EQ(nic_row_class(32 * KB + 1, NIC_ROW_MANY), 0);
+	CHECK_EQ(nic_row_class(256 * KB, NIC_ROW_MANY), 0);
+	CHECK_EQ(nic_row_class(256 * KB + 1, NIC_ROW_MANY), 1);
+	CHECK_EQ(nic_row_class(MB + 1, NIC_ROW_MANY), 2);
+	CHECK_EQ(nic_row_class(2 * MB + 1, NIC_ROW_MANY), 3);
+	CHECK_EQ(nic_row_class(UINT64_MAX, NIC_ROW_MANY), NIC_ROW_LENGTHS - 1);
+	CHECK(nic_row_reads(2, MB, NIC_ROW_MANY) && !nic_row_reads(2, MB + 1, NIC_ROW_MANY) && !nic_row_reads(7, 1000, NIC_ROW_MANY));
 }
 
 /* The slower way is left within some tens of rows, tried hardly ever, and found again when it is the faster one. */

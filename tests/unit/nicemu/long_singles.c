@@ -6,11 +6,11 @@ enum { S = NIC_ROW_LENGTHS, TWO = 300 * KB /* class 1 */ };
 
 static void classes(void)
 {
-	CHECK_EQ(nic_row_class(32 * KB, true), NIC_ROW_CLASSES);
-	CHECK_EQ(nic_row_class(32 * KB + 1, true), S);
-	CHECK_EQ(nic_row_class(TWO, true), S + 1);
-	CHECK_EQ(nic_row_class(UINT64_MAX, true), NIC_ROW_CLASSES - 1);
-	CHECK(nic_row_reads(2u << S, TWO, true) && !nic_row_reads(2u << S, TWO, false) && !nic_row_reads(2, TWO, true));
+	CHECK_EQ(nic_row_class(32 * KB, NIC_ROW_SINGLE), NIC_ROW_CLASSES);
+	CHECK_EQ(nic_row_class(32 * KB + 1, NIC_ROW_SINGLE), S);
+	CHECK_EQ(nic_row_class(TWO, NIC_ROW_SINGLE), S + 1);
+	CHECK_EQ(nic_row_class(UINT64_MAX, NIC_ROW_SINGLE), 2 * S - 1);
+	CHECK(nic_row_reads(2u << S, TWO, NIC_ROW_SINGLE) && !nic_row_reads(2u << S, TWO, NIC_ROW_MANY) && !nic_row_reads(2, TWO, NIC_ROW_SINGLE));
 }
 
 /* Nothing is so good that the other way is not tried; and what is known of rows is no guess for these. */
@@ -247,7 +247,7 @@ static void how_far_is_asked(void)
 	uint32_t looked;
 
 	BEGIN_ROWS();
-	line = &ba()->slot->counter[NIC_C_packets_sent];
+	line = &ba()->slot->counter[NIC_C_packets_received];
 	if (!nic_clock_of_load(line, &word)) {
 		pair_close(&p);
 		SKIP("here nobody can say how long a load takes");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads of the host's own, many in a row, are timed as long messages are (ctl/rdma_rows.c). */
+/* Reads and writes of the host's own, many in a row, are timed as long messages are (ctl/rdma_rows.c). */
 #include "tests/unit/nicemu/long.h"
 
 static struct nic_row *row(void)
@@ -27,10 +27,10 @@ static void all_good(int n)
 	for (int i = 0; i < n; i++)
 		CHECK(good(&p.a.desc[i]));
 	CHECK_EQ(row()->open, 0);
-	CHECK_EQ(row()->gets, 0);
+	CHECK_EQ(row()->own, 0);
 }
 
-#define BEGIN_GETS(half)                                      \
+#define BEGIN_OWN(half)                                      \
 	do {                                                  \
 		SKIP_ASKING();                                \
 		BEGIN(NIC_PUT_MAX, half);                     \
@@ -40,10 +40,10 @@ static void all_good(int n)
 /* All but the first, which was not known to be one of many. */
 static void streams(void)
 {
-	BEGIN_GETS(UINT32_MAX);
+	BEGIN_OWN(UINT32_MAX);
 	reads(0, 10, LONG);
 	CHECK_EQ(row()->open, 9);
-	CHECK_EQ(row()->gets, 9);
+	CHECK_EQ(row()->own, 9);
 	CHECK_EQ(row()->met, 8);
 	all_good(10);
 	CHECK_EQ(row()->n[0], 9);
@@ -58,7 +58,7 @@ static void streams(void)
 static void read_at_once(void)
 {
 	for (int halves = 0; halves < 2; halves++) {
-		BEGIN_GETS(halves ? 40000 : UINT32_MAX);
+		BEGIN_OWN(halves ? 40000 : UINT32_MAX);
 		row()->reads = 1;
 		reads(0, 10, LONG);
 		all_good(10);
@@ -75,7 +75,7 @@ static void commands(void)
 {
 	struct nic_rdma r;
 
-	BEGIN_GETS(UINT32_MAX);
+	BEGIN_OWN(UINT32_MAX);
 	row()->reads = 1;
 	r = (struct nic_rdma){ .op = NIC_CTL_RDMA_READ, .local = (uintptr_t)p.a.mem, .local_handle = p.a.handle, .remote = (uintptr_t)p.b.mem,
 		.remote_handle = p.b.handle, .length = LONG };
@@ -87,10 +87,14 @@ static void commands(void)
 	ab()->put_busy = 0;
 	CHECK_EQ(nic_rdma_now(p.a.nic, p.a.vi, &r), NIC_OK);
 	CHECK_EQ(timed(), 3);
+	ab()->put_busy = LONG;
+	row()->reads |= 1u << 2 * NIC_ROW_LENGTHS;
+	CHECK_EQ(nic_rdma_now(p.a.nic, p.a.vi, &r), NIC_OK);
+	CHECK_EQ(timed(), 4);
 	r.op = NIC_CTL_RDMA_READ;
 	r.local_handle++; /* what fails is over, too */
 	CHECK(nic_rdma_now(p.a.nic, p.a.vi, &r) != NIC_OK);
-	CHECK_EQ(row()->open + row()->gets, 0);
+	CHECK_EQ(row()->open + row()->own, 0);
 	pair_close(&p);
 }
 
@@ -98,7 +102,7 @@ static void what_is_not_timed(void)
 {
 	void *in_card;
 
-	BEGIN_GETS(UINT32_MAX);
+	BEGIN_OWN(UINT32_MAX);
 	for (int i = 0; i < 3; i++) { /* one at a time */
 		reads(i, 1, LONG);
 		pair_poll(&p);
@@ -118,14 +122,14 @@ static void what_is_not_timed(void)
 	CHECK(nic_long_begins(p.a.nic, p.a.vi, (uintptr_t)p.b.mem, LONG, false));
 	reads(0, 5, LONG);
 	CHECK_EQ(row()->open, 1);
-	CHECK_EQ(row()->gets, 0);
+	CHECK_EQ(row()->own, 0);
 	pair_poll(&p);
 	nic_long_over(p.a.nic, p.a.vi, LONG, true);
 	all_good(5);
 	CHECK_EQ(timed(), 1);
 	/* Nor does a message that never began end a read. */
 	reads(0, 3, LONG);
-	CHECK_EQ(row()->gets, 2);
+	CHECK_EQ(row()->own, 2);
 	nic_long_over(p.a.nic, p.a.vi, LONG, false);
 	CHECK_EQ(row()->open, 2);
 	all_good(3);
@@ -142,7 +146,7 @@ static void what_is_not_timed(void)
 			send_desc(&p.a, d);
 		}
 		CHECK_EQ(counter(p.a.nic, "bytes_plain"), 5 * LONG);
-		CHECK_EQ(row()->gets + timed(), 3);
+		CHECK_EQ(row()->own + timed(), 3);
 		all_good(6);
 		CHECK_EQ(timed(), 3);
 		CHECK_EQ(nic_mem_deregister(p.b.nic, (uintptr_t)in_card, handle), NIC_OK);
@@ -151,29 +155,93 @@ static void what_is_not_timed(void)
 	pair_close(&p);
 }
 
-/* A write that is shared is no read, though a read could not begin before it. */
-static void writes(void)
+/* ---- writes: a kind of their own ------------------------------------------------------------------------------------------------ */
+
+static void writes(int first, int n, uint32_t len, uint16_t control)
 {
-	BEGIN_GETS(40000);
+	nic_poll(p.a.nic);
+	for (int i = 0; i < n; i++)
+		post(first + i, NIC_CTL_RDMA_WRITE | control, 0, 0, len);
+}
+
+static void in_packets(void)
+{
+	BEGIN_OWN(UINT32_MAX);
+	row()->reads = 7; /* of messages */
+	writes(0, 10, LONG, 0);
+	CHECK_EQ(row()->open, 9);
+	CHECK_EQ(row()->own, 9);
+	all_good(10);
+	CHECK_EQ(row()->n[0], 9);
+	CHECK_EQ(row()->n[1], 0);
+	CHECK_EQ(row()->class, 2 * NIC_ROW_LENGTHS);
+	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), 10 * LONG);
+	pair_close(&p);
+}
+
+/* The first, which was not known to be one of many, goes in packets all the same. */
+static void not_in_packets(void)
+{
+	for (int halves = 0; halves < 2; halves++) {
+		BEGIN_OWN(halves ? 40000 : UINT32_MAX);
+		row()->reads = 1u << 2 * NIC_ROW_LENGTHS;
+		writes(0, 1, LONG, 0);
+		pair_poll(&p);
+		row()->own = row()->open = 0;
+		ab()->looks = p.a.nic->polls + p.a.nic->looks; /* in a row */
+		for (int i = 1; i < 10; i++)
+			post(i, NIC_CTL_RDMA_WRITE, 0, 0, LONG);
+		all_good(10);
+		CHECK_EQ(row()->n[0], 0);
+		CHECK_EQ(row()->n[1] + row()->came[2 * NIC_ROW_LENGTHS], 9);
+		CHECK_EQ(row()->class, 2 * NIC_ROW_LENGTHS);
+		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), halves ? 9 * LONG / 2 : 0);
+		CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), LONG);
+		pair_close(&p);
+	}
+}
+
+/* As with rows of messages. */
+static void what_is_good_enough(void)
+{
+	BEGIN_ROWS();
+	CHECK_EQ(reads_of(2 * NIC_ROW_LENGTHS, BEST, BEST / 2, 1000), 0);
+	CHECK(until(2 * NIC_ROW_LENGTHS, SLOW, FAST, 15u << 2 * NIC_ROW_LENGTHS, 100) < 40);
+	pair_close(&p);
+}
+
+/* Those with a notification go alone, and no write in a row with reads says anything. */
+static void what_is_not_timed_of_writes(void)
+{
+	BEGIN_OWN(UINT32_MAX);
+	ab()->put_busy = LONG - 1;
+	writes(0, 5, LONG, 0);
+	all_good(5);
+	CHECK_EQ(row()->n[0] + row()->n[1], 0);
+	ab()->put_busy = LONG;
+	for (int i = 0; i < 5; i++)
+		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem, 0));
+	writes(0, 5, LONG, NIC_CTL_IMMEDIATE);
+	all_good(5);
+	CHECK_EQ(row()->n[0] + row()->n[1], 0);
 	reads(0, 3, LONG);
-	row()->get = true;
 	post(3, NIC_CTL_RDMA_WRITE, 0, 0, LONG);
-	CHECK_EQ(row()->gets, 2);
-	CHECK(!row()->get);
+	CHECK_EQ(row()->own, 3);
+	CHECK(!row()->begins);
 	all_good(4);
-	CHECK_EQ(timed(), 2);
+	CHECK(row()->mixed);
 	pair_close(&p);
 }
 
 /* Those that are under way when the connection ends are over. */
 static void the_end(void)
 {
-	BEGIN_GETS(UINT32_MAX);
+	BEGIN_OWN(UINT32_MAX);
 	reads(0, 5, LONG);
-	CHECK_EQ(row()->gets, 4);
+	CHECK_EQ(row()->own, 4);
 	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
 	poll_a(LONG_AGO);
-	CHECK_EQ(row()->open + row()->gets, 0);
+	CHECK_EQ(row()->open + row()->own, 0);
 	pair_close(&p);
 }
 
@@ -182,7 +250,7 @@ static void they_are_timed(void)
 {
 	struct nic_row_class *c;
 
-	BEGIN_GETS(UINT32_MAX);
+	BEGIN_OWN(UINT32_MAX);
 	row()->seen = true;
 	c = &row()->at[row()->place].of[0];
 	for (int i = 0; i < 100 && !c->pace.cost[0]; i++) {
@@ -200,7 +268,10 @@ int main(void)
 	CASE(read_at_once);
 	CASE(commands);
 	CASE(what_is_not_timed);
-	CASE(writes);
+	CASE(in_packets);
+	CASE(not_in_packets);
+	CASE(what_is_good_enough);
+	CASE(what_is_not_timed_of_writes);
 	CASE(the_end);
 	CASE(they_are_timed);
 	return check_done();
