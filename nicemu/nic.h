@@ -360,7 +360,8 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  * Sent, it is copied twice, by both processes at once, and takes no system call; but it needs both of them.  No: it is very long, or
  * system calls copy fast, or the address is in the card, or processes take turns on the cores, or there is no peer; or it is long, and this
  * process hardly looked for packets (nic_take_of) while others like it were under way; or the peer has found out that reading takes less time.
- * *single: it is the first since this process last looked, which the peer's NIC is to be told.
+ * *single: it is the first to that peer since this process last looked, which the peer's NIC is to be told.  NULL: it is not, nor when the message begins
+ * there (nic_long_begins), so what the peer has found out is of others, and does not count.
  */
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, bool *single);
 /*
@@ -368,7 +369,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
  * `remote`, or which the peer sends (0); single, as said there (nic_rather_sent).  False: it says nothing, and its end is not to be told.
  */
 bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len, bool single);
-void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read);
+void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read, bool single);
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 

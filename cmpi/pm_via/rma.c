@@ -490,18 +490,19 @@ bool cmpi_posted(struct cmpi *c)
 bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len, bool *single)
 {
 	VIP_BOOLEAN first = VIP_FALSE;
-	bool sent = proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len, &first) == VIP_SUCCESS;
+	bool sent = proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len, single ? &first : NULL) == VIP_SUCCESS;
 
-	*single = first != VIP_FALSE;
+	if (single)
+		*single = first != VIP_FALSE;
 	return sent;
 }
 
 bool cmpi_rather_sent(struct cmpi_proc *proc, const void *data, size_t len)
 {
-	bool sent, single;
+	bool sent;
 
 	via_lock(proc->cmpi);
-	sent = via_rather_sent(proc, data, len, &single);
+	sent = via_rather_sent(proc, data, len, NULL);
 	via_unlock(proc->cmpi);
 	return sent;
 }

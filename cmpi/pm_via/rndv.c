@@ -257,7 +257,7 @@ void via_rndv_over(struct via_incoming *msg)
 	if (!msg->timed)
 		return;
 	msg->timed = false;
-	VipxLongOver(msg->proc->vi, read && msg->recv->size < len ? msg->recv->size : len, read);
+	VipxLongOver(msg->proc->vi, read && msg->recv->size < len ? msg->recv->size : len, read, msg->single ? VIP_TRUE : VIP_FALSE);
 }
 
 /* Packets of R3 data are expected: posts more receives for them. */

@@ -184,7 +184,7 @@ struct via_address {
 	uint32_t slot, life; /* of the NIC on the card */
 };
 _Static_assert(sizeof(struct via_address) == CMPI_ADDR_MAX, "size of the address blob");
-enum { VIA_ADDRESS_VERSION = 5 };
+enum { VIA_ADDRESS_VERSION = 6 };
 
 struct cmpi_proc {
 	struct mpip_process process; /* first: the engine's */

@@ -108,6 +108,12 @@ static bool half_in_doubt(struct nic_link *link)
 	return true;
 }
 
+/* A message that is read was not to be sent, and other reads go as rows of them have been faster. */
+static bool is_read(const struct nic_link *link, uint32_t total)
+{
+	return total > NIC_ROW_ABOVE && (link->row.open > link->row.own || nic_row_reads(link->row.reads, total, NIC_ROW_MANY));
+}
+
 /* Does a transfer of so many bytes, not none, go in packets, if the peer is there?  A single short one only where that is the faster way. */
 static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op, uint32_t total)
 {
@@ -120,8 +126,7 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 		return false;
 	}
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= link->get_max ? !nic_in_doubt(&link->get)
-		                              : total <= (row ? link->stream_busy : link->stream_max) && !nic_row_reads(link->row.reads, total, NIC_ROW_MANY);
+		return total <= link->get_max ? !nic_in_doubt(&link->get) : total <= (row ? link->stream_busy : link->stream_max) && !is_read(link, total);
 	return total <= (row ? link->put_busy : link->put_max) && !(row && nic_row_reads(link->row.reads, total, NIC_ROW_PUT)) && !nic_in_doubt(&link->put);
 }
 
@@ -245,14 +250,14 @@ static nic_noinline enum step write_parts(struct nic *nic, const struct nic_vi_c
 /* All of it, alone. */
 static uint32_t copy_timed(struct nic *nic, struct nic_link *link, const struct work *w, const struct iovec *local, unsigned n)
 {
-	bool timed = link->row.begins;
+	bool timed = link->in_row;
 	uint32_t error;
 
 	if (timed)
 		nic_row_begins(nic, link);
 	error = nic_rdma_copy(nic, link, w, local, n, 0, w->total);
 	if (timed)
-		nic_row_over(nic, link, w->op == NIC_CTL_RDMA_WRITE, w->total, true);
+		nic_row_over(nic, link, w->op == NIC_CTL_RDMA_WRITE, w->total, true, !error);
 	return error;
 }
 
@@ -278,7 +283,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
 	if (!link->cma && !nic_dma_plain(link, remote->addr, w->total))
 		return write_parts(nic, ctx, link, e, w);
-	link->row.begins = !(w->control & NIC_CTL_IMMEDIATE) && is_in_row(nic, link, true, remote->addr, w->total);
+	link->in_row = !(w->control & NIC_CTL_IMMEDIATE) && is_in_row(nic, link, true, remote->addr, w->total);
 	way = how(nic, link, w);
 	if (nic_unlikely(way == NIC_LATER))
 		return STEP_AGAIN;
@@ -326,7 +331,7 @@ nic_noinline enum step nic_rdma_read(struct nic *nic, uint32_t vi, struct nic_li
 	n = nic_rdma_pieces(nic, ctx, w, 0, w->total, local);
 	if (!n)
 		return nic_tx_refuse(nic, e, NIC_ST_PROTECTION);
-	link->row.begins = is_in_row(nic, link, false, remote->addr, w->total);
+	link->in_row = is_in_row(nic, link, false, remote->addr, w->total);
 	switch (how(nic, link, w)) {
 	case NIC_LATER:
 		return STEP_AGAIN;
@@ -371,16 +376,18 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 	struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
 	uint64_t now;
 
-	*single = false;
+	if (single)
+		*single = link && nic->polls + nic->looks != link->row.looks;
 	if (!link)
 		return false;
-	*single = nic->polls + nic->looks != link->row.looks;
-	link->row.looks = nic->polls + nic->looks;
-	nic_row_sends(link, len, *single);
+	if (single) {
+		link->row.looks = nic->polls + nic->looks;
+		nic_row_sends(link, len, *single);
+	}
 	if (len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
 		return false;
-	if (link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len, *single ? NIC_ROW_SINGLE : NIC_ROW_MANY)) { /* a hint: any recent value will do */
+	if (single && link->cma && nic_row_reads(nic_load_relaxed(&link->asking->reads), len, *single ? NIC_ROW_SINGLE : NIC_ROW_MANY)) { /* a hint: any recent value will do */
 		nic_count(nic, rather_read, 1);
 		return false;
 	}
@@ -449,7 +456,7 @@ int nic_rdma_now(struct nic *nic, uint32_t vi, const struct nic_rdma *r)
 		nic_row_begins(nic, link);
 	failed = !local.iov_base || dma(nic, link, r->op, &local, 1, r->remote, r->length);
 	if (timed)
-		nic_row_over(nic, link, write, r->length, true);
+		nic_row_over(nic, link, write, r->length, true, !failed);
 	if (nic_unlikely(failed))
 		return NIC_NOT_DONE;
 	if (began)

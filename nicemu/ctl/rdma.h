@@ -47,7 +47,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 /* Is a transfer of more than that, of many in a row, one that is timed?  Not if it is a message's, which has begun already, nor if it goes one way in any case. */
 bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t len);
 void nic_row_begins(const struct nic *nic, struct nic_link *link);
-void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read);
+void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read, bool good);
 void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
 
 /* rdma_apart.c */
@@ -63,10 +63,10 @@ static inline void nic_row_sends(struct nic_link *link, uint64_t len, bool singl
 		link->row.sent[class]++;
 }
 
-/* Are there rows of as long ones both ways, and some are being read just now?  (Of single ones, who is late with a half is doubted as with any.) */
+/* Are there rows of as long messages both ways, and some are being read just now?  (Of single ones, who is late with a half is doubted as with any.) */
 static inline bool nic_row_mutual(const struct nic_link *link, uint64_t len)
 {
-	return link->row.mutual && link->row.open && link->row.mutual >> nic_row_class(len, NIC_ROW_MANY) & 1;
+	return link->row.mutual && link->row.open > link->row.own && !link->row.single && link->row.mutual >> nic_row_class(len, NIC_ROW_MANY) & 1;
 }
 
 /* Is a long message better read?  `reads`: a bit for each class. */
@@ -110,8 +110,8 @@ struct nic_ask *nic_ask_open(struct nic *nic, uint32_t vi, struct nic_link *link
 struct nic_ask *nic_ask_transfer(struct nic *nic, uint32_t vi, struct nic_link *link, const struct work *w, enum nic_op op, uint32_t from);
 /* The rest of a transfer from that byte on, alone after all: the target's table may have changed since it was asked.  0 or NIC_ST_*. */
 uint32_t nic_ask_move_late(struct nic *nic, struct nic_link *link, const struct nic_ask *a, uint32_t from);
-/* It is complete, or its VI is down. */
-void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a);
+/* It is complete, good or not, or its VI is down. */
+void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a, bool good);
 /* It is complete, or failed, and so is its descriptor. */
 void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint32_t error);
 

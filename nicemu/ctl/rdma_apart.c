@@ -93,9 +93,11 @@ void nic_row_look(struct nic_link *link)
 
 	(void)nic_load_relaxed(&link->slot->ncounters); /* the page, with whatever that takes; any value will do */
 	ns = nic_clock_of_load(&link->slot->counter[NIC_C_packets_received], &word);
-	if (!ns || word == r->count)
+	if (!ns || word == r->count) {
+		r->look++;
 		return;
+	}
 	r->count = word;
-	r->look++;
+	r->look += NIC_ROW_LOOK;
 	nic_row_apart(link, ns);
 }

@@ -82,11 +82,11 @@ struct nic_ask *nic_ask_transfer(struct nic *nic, uint32_t vi, struct nic_link *
 	link->alone += a->alone;
 	a->began = link->raced ? nic_dma_start() : 0;
 	link->raced = false;
-	if (link->row.begins) {
+	if (link->in_row) {
 		a->timed = w->total;
 		nic_row_begins(nic, link);
 	}
-	link->row.begins = false;
+	link->in_row = false;
 	return a;
 }
 
@@ -119,7 +119,7 @@ static struct nic_ask *ask(struct nic *nic, uint32_t vi, struct nic_link *link, 
 }
 
 /* The transfer is complete, or its VI is down. */
-void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
+void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a, bool good)
 {
 	struct nic_vi_ctx *ctx = nic_vi(nic, a->vi);
 
@@ -127,7 +127,7 @@ void nic_ask_over(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 	link->in_the_way -= nic_ask_in_the_way(a);
 	link->alone -= a->alone;
 	if (a->timed)
-		nic_row_over(nic, link, is_write(a), a->timed, a->op == NIC_OP_READ_HALF || a->op == NIC_OP_WRITE_HALF);
+		nic_row_over(nic, link, is_write(a), a->timed, a->op == NIC_OP_READ_HALF || a->op == NIC_OP_WRITE_HALF, good);
 	if (a->posted)
 		nic_rdma_post_over(nic, link);
 	else
@@ -157,7 +157,7 @@ void nic_ask_finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, u
 		e->done = desc->length;
 		timed(link, a, desc->length);
 	}
-	nic_ask_over(nic, link, a);
+	nic_ask_over(nic, link, a, !error);
 	nic_tx_done(nic, vi, pos, error);
 }
 
@@ -256,7 +256,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 	word = nic_claim_look(nic_asked(link, a->id));
 	if (nic_unlikely(is_late(link, a, word)) && a->op == NIC_OP_READ_HALF && take_half_back(nic, link, a)) {
 		error = nic_rdma_move(nic, ctx, link, w, from, w->total - from);
-		nic_ask_over(nic, link, a);
+		nic_ask_over(nic, link, a, !error);
 		e->flags &= ~NIC_TXE_ASKED;
 		if (nic_unlikely(error))
 			return nic_tx_refuse(nic, e, error);
@@ -268,7 +268,7 @@ nic_noinline enum step nic_ask_halves(struct nic *nic, uint32_t vi, struct nic_l
 		return STEP_WAIT;
 	nic_count(nic, bytes_peer_half, w->total - from);
 	timed(link, a, w->total);
-	nic_ask_over(nic, link, a);
+	nic_ask_over(nic, link, a, true);
 	e->flags &= ~NIC_TXE_ASKED;
 	e->done = w->total;
 	return STEP_DONE;
@@ -554,7 +554,7 @@ void nic_rdma_settle(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 		if (!nic_dma_settle(nic, link, claim))
 			a->reply = NIC_REPLIES; /* nobody uses that place again */
 	nic_ask_entry(nic, a)->flags &= ~NIC_TXE_ASKED;
-	nic_ask_over(nic, link, a);
+	nic_ask_over(nic, link, a, false);
 }
 
 void nic_rdma_revoke(struct nic *nic, uint32_t vi)

@@ -121,7 +121,7 @@ static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, ui
 {
 	uint32_t vi = a->vi, pos = a->pos;
 
-	nic_ask_over(nic, link, a);
+	nic_ask_over(nic, link, a, true);
 	nic_tx_done(nic, vi, pos, error);
 	if (nic_unlikely(error & NIC_ST_RDMA_PROT))
 		nic_event(nic, NIC_EV_RDMAW_PROT, nic_vi(nic, vi)->cookie, 0, NIC_ST_OP_RDMA_WRITE);

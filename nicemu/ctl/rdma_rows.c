@@ -18,12 +18,14 @@
  * until the next row begins: an exchange is over when both directions are, and what makes one faster may make the other slower.  But not if that
  * is a pause.  After one that is never over nothing is timed any more.
  *
- * A message is single if its sender has looked at its NIC since it sent the one before, which its NIC tells this one.  If none begins here until it is
- * over, either, it is timed by itself, and what its sender and this host do in between says nothing.  Else it was the first of a row: that is sent as
- * single ones are, and counts as one of the row.
+ * A message is single if its sender has looked at its NIC since it sent this end the one before, which its NIC tells this one.  If none begins here until
+ * it is over, either, it is timed by itself, from its begin to its end: what its sender and this host do in between says nothing.  Else it was the first
+ * of a row, which goes as single ones do, so its way says nothing of the row's.  One that is read may be over before the next one begins: then it
+ * is both.
  *
  * Reads of the host's own, many in a row, are the same to this NIC as messages that are read or that it has the peer send (a stream), and are timed with
- * them.  Its writes are a kind of their own: in packets, or alone or by halves.  Single ones race by themselves (engine/dma.h).
+ * them while no message is under way.  Its writes are a kind of their own: in packets, or alone or by halves.  Single ones race by themselves
+ * (engine/dma.h), and the first of a row is one.  Where both ends read from, or write to, each other, each decides for itself.
  */
 #include "nicemu/ctl/rdma.h"
 #include "nicemu/engine/clock.h"
@@ -44,7 +46,7 @@ enum {
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short */
 	HARDLY = 8,           /* of what it costs, so much less is */
 	VAIN = 16,            /* rows in which what is tried does not happen */
-	LOOKS = 4,            /* at how far apart the processors are, of a row */
+	LOOKS = 4 * NIC_ROW_LOOK, /* at how far apart the processors are, of a row */
 	LOOK_SINGLE = 8,      /* of so many single ones one */
 };
 
@@ -192,53 +194,36 @@ static void follow(const struct nic *nic, struct nic_link *link)
 		nic_row_choose(link);
 }
 
-/* Those that are over.  The first of some that are sent without a look in between is sent in any case, and so are all when the way has just changed. */
+/* What has gone that way, of that class: it counts, and has taken so long, or it says nothing.  What is tried and does not happen is not tried for ever. */
+static void judge(struct nic_link *link, uint32_t class, bool counts, bool read, uint64_t ns, uint64_t bytes)
+{
+	struct nic_row_class *c;
+
+	if (class >= NIC_ROW_CLASSES || link->row.follows >> class & 1)
+		return;
+	c = &link->row.at[link->row.place].of[class];
+	c->vain = counts && read == c->pace.way ? 0 : c->vain + 1;
+	if (counts)
+		nic_row_took(link, class, read, ns, bytes);
+	if (c->pace.trial && c->vain >= VAIN)
+		no_trial(link, &c->pace);
+}
+
+/* Those that are over.  The first of some that are sent without a look in between goes as single ones do; all are sent when the way has just changed. */
 static void time_row(const struct nic *nic, struct nic_link *link, uint64_t end)
 {
 	struct nic_row *r = &link->row;
-	uint32_t n = messages(r), class = r->class;
-	bool read = 2 * r->n[1] >= n, row = n >= ROW_LEAST || r->bytes >= ROW_BYTES;
+	uint32_t n = messages(r), others = n - r->firsts[0] - r->firsts[1], reads = r->n[1] - r->firsts[1];
+	bool read = 2 * reads >= others, counts = others && (n >= ROW_LEAST || r->bytes >= ROW_BYTES) && !r->mixed;
 
-	if (!n) {
-		r->mixed = false;
-		return;
+	if (n) {
+		follow(nic, link);
+		judge(link, r->class, counts && (read || (reads <= others / 8 && 2 * r->met >= n)), read, nic_clock_since(r->began, end), r->bytes);
+		r->look = 0;
 	}
-	if (class < NIC_ROW_CLASSES)
-		r->came[class] += n;
-	follow(nic, link);
-	if (class < NIC_ROW_CLASSES && !(r->follows >> class & 1)) {
-		struct nic_row_class *c = &r->at[r->place].of[class];
-
-		row = row && !r->mixed && (read || (r->n[1] <= n / 8 && 2 * r->met >= n));
-		c->vain = row && read == c->pace.way ? 0 : c->vain + 1;
-		if (row)
-			nic_row_took(link, class, read, nic_clock_since(r->began, end), r->bytes);
-		if (c->pace.trial && c->vain >= VAIN)
-			no_trial(link, &c->pace);
-	}
-	r->n[0] = r->n[1] = r->met = r->look = 0;
+	r->n[0] = r->n[1] = r->firsts[0] = r->firsts[1] = r->met = 0;
 	r->bytes = 0;
 	r->mixed = false;
-}
-
-/* A single one. */
-static void time_single(const struct nic *nic, struct nic_link *link, uint64_t len, bool read)
-{
-	struct nic_row *r = &link->row;
-	uint32_t class = nic_row_class(len, NIC_ROW_SINGLE);
-	struct nic_row_class *c;
-
-	if (class == NIC_ROW_CLASSES)
-		return;
-	r->came[class]++;
-	follow(nic, link);
-	if (r->follows >> class & 1)
-		return;
-	c = &r->at[r->place].of[class];
-	c->vain = read == c->pace.way ? 0 : c->vain + 1;
-	nic_row_took(link, class, read, nic_clock_since(r->since, r->last), len);
-	if (c->pace.trial && c->vain >= VAIN)
-		no_trial(link, &c->pace);
 }
 
 static struct nic_link *timed(const struct nic *nic, uint32_t vi)
@@ -248,18 +233,21 @@ static struct nic_link *timed(const struct nic *nic, uint32_t vi)
 	return link && link->send_max && link->cma ? link : NULL;
 }
 
-static void begins(const struct nic *nic, struct nic_link *link, bool single)
+/* `single`: the class of one that is, as its sender says; else 0. */
+static void begins(const struct nic *nic, struct nic_link *link, uint32_t single)
 {
 	struct nic_row *r = &link->row;
 	uint64_t now, pause;
 
 	if (single && r->singles % LOOK_SINGLE == 1)
-		r->look = LOOKS - 1;
+		r->look = LOOKS - NIC_ROW_LOOK;
 	if (r->look < LOOKS)
 		nic_row_look(link);
 	if (r->open++) {
 		r->met++;
-		r->single = false;
+		if (r->single)
+			judge(link, r->single, false, false, 0, 0);
+		r->single = 0;
 		r->singles = 0;
 		return;
 	}
@@ -276,7 +264,7 @@ static void begins(const struct nic *nic, struct nic_link *link, bool single)
 	r->since = now;
 }
 
-static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_kind kind, uint64_t len, bool read)
+static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_kind kind, uint64_t len, bool read, bool single)
 {
 	uint32_t class = nic_row_class(len, kind);
 	struct nic_row *r = &link->row;
@@ -285,7 +273,8 @@ static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_k
 	if (!--r->open)
 		r->last = nic_clock();
 	if (r->single) {
-		time_single(nic, link, len, read);
+		follow(nic, link);
+		judge(link, nic_row_class(len, NIC_ROW_SINGLE), true, read, nic_clock_since(r->since, r->last), len);
 		if (!messages(r))
 			return;
 	}
@@ -293,6 +282,7 @@ static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_k
 		r->class = class;
 	r->mixed |= r->class != class || class == NIC_ROW_CLASSES;
 	r->n[read]++;
+	r->firsts[read] += single;
 	r->bytes += len;
 }
 
@@ -306,19 +296,23 @@ bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len
 	r = &link->row;
 	if (remote && nic_dma_plain(link, remote, len)) { /* as fast as can be, which says nothing of others */
 		r->mixed |= r->open || messages(r);
-		r->single = false;
+		r->single = 0;
 		return false;
 	}
-	begins(nic, link, single);
+	begins(nic, link, single ? nic_row_class(len, NIC_ROW_SINGLE) : 0);
 	return true;
 }
 
-void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read)
+void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read, bool single)
 {
 	struct nic_link *link = timed(nic, vi);
+	uint32_t class = nic_row_class(len, single ? NIC_ROW_SINGLE : NIC_ROW_MANY);
 
-	if (link && link->row.open > link->row.own) /* else it began with another link */
-		is_over(nic, link, NIC_ROW_MANY, len, read);
+	if (!link || link->row.open == link->row.own)
+		return; /* it began with another link */
+	if (class < NIC_ROW_CLASSES)
+		link->row.came[class]++;
+	is_over(nic, link, NIC_ROW_MANY, len, read, single);
 }
 
 bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t len)
@@ -329,12 +323,13 @@ bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint6
 
 void nic_row_begins(const struct nic *nic, struct nic_link *link)
 {
-	begins(nic, link, false);
+	begins(nic, link, 0);
 	link->row.own++;
 }
 
-void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read)
+void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read, bool good)
 {
 	link->row.own--;
-	is_over(nic, link, write ? NIC_ROW_PUT : NIC_ROW_MANY, len, read);
+	link->row.mixed |= !good;
+	is_over(nic, link, write ? NIC_ROW_PUT : NIC_ROW_MANY, len, read, false);
 }

@@ -80,6 +80,7 @@ enum {
 	NIC_ROW_CLASSES = 3 * NIC_ROW_LENGTHS, /* of each kind: enum nic_row_kind */
 	NIC_ROW_PLACES = 4,
 	NIC_ROW_LOOKS = 7,
+	NIC_ROW_LOOK = 4, /* one that found something is as much as so many that did not */
 };
 
 /* Long messages of the peer's, and long puts, which are timed (ctl/rdma_rows.c): sent (0) or read (1); in packets (0) or alone or by halves (1). */
@@ -98,9 +99,9 @@ struct nic_row_place {
 };
 struct nic_row {
 	uint32_t open;      /* under way, */
-	uint32_t own;       /* of which so many are this host's reads and writes; */
-	bool begins;        /* and that is what begins now */
+	uint32_t own;       /* of which so many are this host's reads and writes */
 	uint32_t n[2];      /* of those that are timed together, so many are over, */
+	uint32_t firsts[2]; /* of which so many were single to their sender, */
 	uint32_t met;       /* and so many began while another was under way */
 	uint32_t class;
 	bool mixed;         /* of several classes, or places */
@@ -112,7 +113,7 @@ struct nic_row {
 	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
 	uint64_t bytes;
 	uint64_t began, last; /* nic_clock: the first; when the last one was over */
-	bool single;        /* the one that is under way, so far; it began */
+	uint32_t single;    /* not 0: the class of the only one that is under way, which is single so far; it began */
 	uint64_t since;     /* then, */
 	uint32_t singles;   /* and is so many behind each other that said so */
 	struct nic_row_place at[NIC_ROW_PLACES];
@@ -196,7 +197,8 @@ struct nic_link {
 	struct nic_pace brief_pace[2][NIC_BRIEF_RACES]; /* reads and writes one at a time, of up to brief_race_max bytes: with the other NIC (1) or alone (0) */
 	uint32_t brief_race_max[2];
 	uint8_t briefs[2][NIC_BRIEF_RACES]; /* counts those that could be timed */
-	bool raced;                       /* the transfer that begins now is timed */
+	bool raced;                       /* the transfer that begins now is timed, */
+	bool in_row;                      /* or is, as one of many */
 	bool followed[2];                 /* was the last read by value, or write, one of many in a row? */
 	bool impatient;                   /* no way is set: a half of a read that the peer has not begun in time is done here, and so is most where cores are short */
 	struct nic_ask *posted;           /* posted writes that are under way; NULL: none */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 struct fake_net fake_net;
+unsigned fake_singles;
 
 /* ---- judging ------------------------------------------------------------------------------------------------------------------- */
 
@@ -126,6 +127,7 @@ void fake_reset(const struct fake_config *config)
 	fake_net.closest = UINT32_MAX;
 	fake_net.refuse = fake_net.send_steps = 0;
 	fake_net.epoch = 1;
+	fake_singles = 0;
 	params_default();
 }
 
@@ -680,18 +682,21 @@ VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle, VIP_UINT64 remote, VIP_UINT64 le
 {
 	struct vi *vi = handle;
 
-	(void)remote, (void)length, (void)single;
+	(void)remote;
 	if (!vi || !vi->used)
 		return VIP_INVALID_PARAMETER;
+	if (single && length % 2 == 0)
+		fake_violate("a long message of %llu bytes is single, which its sender was not told", (unsigned long long)length);
+	fake_singles += single != VIP_FALSE;
 	vi->longs++;
 	return VIP_SUCCESS;
 }
 
-VIP_RETURN VipxLongOver(VIP_VI_HANDLE handle, VIP_UINT64 length, VIP_BOOLEAN read)
+VIP_RETURN VipxLongOver(VIP_VI_HANDLE handle, VIP_UINT64 length, VIP_BOOLEAN read, VIP_BOOLEAN single)
 {
 	struct vi *vi = handle;
 
-	(void)length, (void)read;
+	(void)length, (void)read, (void)single;
 	if (!vi || !vi->used)
 		return VIP_INVALID_PARAMETER;
 	if (!vi->longs--)

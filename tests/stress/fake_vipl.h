@@ -40,6 +40,8 @@ void fake_run(void);
 void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held);
 /* Nothing arrives there meanwhile. */
 void fake_deaf(VIP_NIC_HANDLE nic, bool deaf);
+/* Single long messages that have begun: those of an odd length are, as their sender was told. */
+extern unsigned fake_singles;
 /* Cores are short: who waits is told to yield; and how often that was done. */
 extern bool fake_crowded;
 extern unsigned fake_rests;

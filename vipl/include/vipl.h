@@ -423,8 +423,8 @@ VIP_RETURN VipxRdmaFetch(IN VIP_VI_HANDLE ViHandle, IN const VIPX_FETCH *Read);
 VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
 /*
  * VIP_SUCCESS: a message of Length bytes from Data had better be sent in pool buffers, which takes both processes but no system call;
- * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.  *Single, if not NULL: it is the first since this process last looked at a
- * queue; the peer wants to know (VipxLongBegins).
+ * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.  *Single: it is the first on that VI since this process last looked at a
+ * queue, which the peer wants to know (VipxLongBegins); NULL: it is not told, so what it has found out that way is not asked.
  */
 VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length, OUT VIP_BOOLEAN *Single);
 /*
@@ -433,7 +433,7 @@ VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP
  * wanted.  VIP_INVALID_PARAMETER: no such VI.
  */
 VIP_RETURN VipxLongBegins(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Remote, IN VIP_UINT64 Length, IN VIP_BOOLEAN Single);
-VIP_RETURN VipxLongOver(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Length, IN VIP_BOOLEAN Read);
+VIP_RETURN VipxLongOver(IN VIP_VI_HANDLE ViHandle, IN VIP_UINT64 Length, IN VIP_BOOLEAN Read, IN VIP_BOOLEAN Single);
 /*
  * What comes next on a completion queue: VipCQDone, and VipRecvDone or VipSendDone of the queue it names, in one call; the
  * codes of the latter, or VIP_NOT_DONE.  A message without immediate data may come by value instead: Descriptor is NULL,

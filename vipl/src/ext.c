@@ -80,7 +80,7 @@ VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 L
 
 	if (!vi)
 		return VIP_INVALID_PARAMETER;
-	sent = nic_rather_sent(vi->hw, vi->number, (uintptr_t)Data, Length, &single);
+	sent = nic_rather_sent(vi->hw, vi->number, (uintptr_t)Data, Length, Single ? &single : NULL);
 	vipl_leave(vipl_nic_of(&vi->object));
 	if (Single)
 		*Single = single ? VIP_TRUE : VIP_FALSE;
@@ -99,13 +99,13 @@ VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle, VIP_UINT64 Remote, VIP_UINT64 
 	return counts ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
-VIP_RETURN VipxLongOver(VIP_VI_HANDLE ViHandle, VIP_UINT64 Length, VIP_BOOLEAN Read)
+VIP_RETURN VipxLongOver(VIP_VI_HANDLE ViHandle, VIP_UINT64 Length, VIP_BOOLEAN Read, VIP_BOOLEAN Single)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
 
 	if (!vi)
 		return VIP_INVALID_PARAMETER;
-	nic_long_over(vi->hw, vi->number, Length, Read != VIP_FALSE);
+	nic_long_over(vi->hw, vi->number, Length, Read != VIP_FALSE, Single != VIP_FALSE);
 	vipl_leave(vipl_nic_of(&vi->object));
 	return VIP_SUCCESS;
 }

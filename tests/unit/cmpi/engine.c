@@ -217,6 +217,18 @@ static void window(void)
 	job_close();
 }
 
+/* What a sender's NIC says of a long message, single or not, is what the receiver's is told (fake_vipl.c looks). */
+static void single_ones(void)
+{
+	REQUIRE(open_pair());
+	message(A, 50001, MOST, true, CMPI_MODE_STANDARD);
+	message(A, 50000, MOST, false, CMPI_MODE_STANDARD);
+	message(A, 50001, 40000, false, CMPI_MODE_STANDARD);
+	CHECK_EQ(fake_singles, 2);
+	CHECK_STR(fake_violation(), NULL);
+	job_close();
+}
+
 /* ---- matched probe ---------------------------------------------------------------------------------------------------------------- */
 
 static void matched_probe(uint32_t me)
@@ -428,6 +440,7 @@ int main(void)
 	CASE(in_order);
 	CASE(more_than_fits);
 	CASE(window);
+	CASE(single_ones);
 	CASE(matched_probe_peer);
 	CASE(matched_probe_self);
 	CASE(cancel_receives);

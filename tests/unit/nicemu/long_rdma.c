@@ -7,18 +7,25 @@ static struct nic_row *row(void)
 	return &ab()->row;
 }
 
-/* In this row, or in one that a pause has ended: the machine may be away in between. */
 static uint32_t timed(void)
 {
-	return row()->n[0] + row()->n[1] + row()->came[0];
+	return row()->n[0] + row()->n[1];
+}
+
+/* What begins next does so without a pause, though the machine may have been away. */
+static void at_once(void)
+{
+	row()->last = nic_clock() + 100000000;
 }
 
 /* a asks for so many at once, as a program does that waits for all of them. */
 static void reads(int first, int n, uint32_t len)
 {
 	nic_poll(p.a.nic);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		at_once();
 		post(first + i, NIC_CTL_RDMA_READ, 0, 0, len);
+	}
 }
 
 static void all_good(int n)
@@ -80,7 +87,7 @@ static void commands(void)
 	r = (struct nic_rdma){ .op = NIC_CTL_RDMA_READ, .local = (uintptr_t)p.a.mem, .local_handle = p.a.handle, .remote = (uintptr_t)p.b.mem,
 		.remote_handle = p.b.handle, .length = LONG };
 	nic_poll(p.a.nic);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++, at_once())
 		CHECK_EQ(nic_rdma_now(p.a.nic, p.a.vi, &r), NIC_OK);
 	CHECK_EQ(timed(), 3);
 	r.op = NIC_CTL_RDMA_WRITE;
@@ -89,17 +96,21 @@ static void commands(void)
 	CHECK_EQ(timed(), 3);
 	ab()->put_busy = LONG;
 	row()->reads |= 1u << 2 * NIC_ROW_LENGTHS;
+	at_once();
 	CHECK_EQ(nic_rdma_now(p.a.nic, p.a.vi, &r), NIC_OK);
 	CHECK_EQ(timed(), 4);
 	r.op = NIC_CTL_RDMA_READ;
 	r.local_handle++; /* what fails is over, too */
+	row()->mixed = false;
 	CHECK(nic_rdma_now(p.a.nic, p.a.vi, &r) != NIC_OK);
 	CHECK_EQ(row()->open + row()->own, 0);
+	CHECK(row()->mixed);
 	pair_close(&p);
 }
 
 static void what_is_not_timed(void)
 {
+	uint64_t before;
 	void *in_card;
 
 	BEGIN_OWN(UINT32_MAX);
@@ -119,18 +130,25 @@ static void what_is_not_timed(void)
 	ab()->send_max = 8 * MB;
 	CHECK_EQ(timed(), 0);
 	/* Those of messages have begun before. */
+	before = counter(p.b.nic, "bytes_read_buffer");
 	CHECK(nic_long_begins(p.a.nic, p.a.vi, (uintptr_t)p.b.mem, LONG, false));
 	reads(0, 5, LONG);
 	CHECK_EQ(row()->open, 1);
 	CHECK_EQ(row()->own, 0);
 	pair_poll(&p);
-	nic_long_over(p.a.nic, p.a.vi, LONG, true);
+	reads(5, 2, 16 * KB); /* too short for a message */
+	pair_poll(&p);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), before + 32 * KB);
+	before += 32 * KB;
+	nic_long_over(p.a.nic, p.a.vi, LONG, true, false);
 	all_good(5);
+	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), before); /* it was found better read, so it is no stream */
 	CHECK_EQ(timed(), 1);
+	CHECK_EQ(row()->came[0], 1);
 	/* Nor does a message that never began end a read. */
 	reads(0, 3, LONG);
 	CHECK_EQ(row()->own, 2);
-	nic_long_over(p.a.nic, p.a.vi, LONG, false);
+	nic_long_over(p.a.nic, p.a.vi, LONG, false, false);
 	CHECK_EQ(row()->open, 2);
 	all_good(3);
 	if (nic_mem_alloc(p.b.nic, MB, &in_card) == NIC_OK) {
@@ -160,8 +178,10 @@ static void what_is_not_timed(void)
 static void writes(int first, int n, uint32_t len, uint16_t control)
 {
 	nic_poll(p.a.nic);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		at_once();
 		post(first + i, NIC_CTL_RDMA_WRITE | control, 0, 0, len);
+	}
 }
 
 static void in_packets(void)
@@ -187,13 +207,15 @@ static void not_in_packets(void)
 		row()->reads = 1u << 2 * NIC_ROW_LENGTHS;
 		writes(0, 1, LONG, 0);
 		pair_poll(&p);
-		row()->own = row()->open = 0;
+		CHECK_EQ(row()->own + row()->open, 0);
 		ab()->looks = p.a.nic->polls + p.a.nic->looks; /* in a row */
-		for (int i = 1; i < 10; i++)
+		for (int i = 1; i < 10; i++) {
+			at_once();
 			post(i, NIC_CTL_RDMA_WRITE, 0, 0, LONG);
+		}
 		all_good(10);
 		CHECK_EQ(row()->n[0], 0);
-		CHECK_EQ(row()->n[1] + row()->came[2 * NIC_ROW_LENGTHS], 9);
+		CHECK_EQ(row()->n[1], 9);
 		CHECK_EQ(row()->class, 2 * NIC_ROW_LENGTHS);
 		CHECK_EQ(counter(p.a.nic, "bytes_own_half"), halves ? 9 * LONG / 2 : 0);
 		CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), LONG);
@@ -227,7 +249,7 @@ static void what_is_not_timed_of_writes(void)
 	reads(0, 3, LONG);
 	post(3, NIC_CTL_RDMA_WRITE, 0, 0, LONG);
 	CHECK_EQ(row()->own, 3);
-	CHECK(!row()->begins);
+	CHECK(!ab()->in_row);
 	all_good(4);
 	CHECK(row()->mixed);
 	pair_close(&p);
@@ -242,6 +264,7 @@ static void the_end(void)
 	CHECK_EQ(nic_disconnect(p.a.nic, p.a.vi), NIC_OK);
 	poll_a(LONG_AGO);
 	CHECK_EQ(row()->open + row()->own, 0);
+	CHECK(row()->mixed); /* and no sample */
 	pair_close(&p);
 }
 

@@ -107,7 +107,7 @@ static void row(int n, uint64_t len, int read, unsigned us)
 		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	usleep(us);
 	for (int i = 0; i < n; i++)
-		nic_long_over(p.b.nic, p.b.vi, len, i < read);
+		nic_long_over(p.b.nic, p.b.vi, len, i < read, false);
 }
 
 /* Rows of that class count from now on, those that went that way. */
@@ -130,7 +130,7 @@ static uint32_t timed(uint32_t class)
 	usleep(1000);
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	n = class_of(class)->rows;
-	nic_long_over(p.b.nic, p.b.vi, 16 * KB, false);
+	nic_long_over(p.b.nic, p.b.vi, 16 * KB, false, false);
 	return n;
 }
 
@@ -197,14 +197,14 @@ static void no_rows(void)
 		row(1, LONG, 0, 0); /* each by itself, as in a ping-pong */
 	CHECK_EQ(timed(0), 0);
 	ready(0, true);
-	nic_long_over(p.b.nic, p.b.vi, LONG, false); /* which never began */
+	nic_long_over(p.b.nic, p.b.vi, LONG, false, false); /* which never began */
 	CHECK_EQ(ba()->row.open, 0);
 	if (nic_mem_alloc(p.a.nic, MB, &in_card) == NIC_OK) {
 		CHECK(nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)p.a.mem, LONG, false));
 		CHECK(!nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)in_card, LONG, false)); /* copied as fast as can be */
 		CHECK_EQ(ba()->row.open, 1);
 		CHECK(ba()->row.mixed);
-		nic_long_over(p.b.nic, p.b.vi, LONG, true);
+		nic_long_over(p.b.nic, p.b.vi, LONG, true, false);
 		CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
 	}
 	pair_close(&p);
@@ -267,7 +267,7 @@ static void exchanges(void)
 			nic_long_begins(p.a.nic, p.a.vi, 0, LONG, false);
 		}
 		for (int k = 0; k < 64; k++)
-			nic_long_over(p.a.nic, p.a.vi, LONG, false);
+			nic_long_over(p.a.nic, p.a.vi, LONG, false, false);
 		usleep(100);
 	}
 	CHECK(low->mutual == 1 && !low->follows);
@@ -364,14 +364,14 @@ static void pauses(void)
 	usleep(5000);
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	CHECK(class_of(0)->ns >= 10000000);
-	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
+	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false, false);
 	ready(0, false);
 	row(64, 64 * KB, 0, 1000);
 	ns = ba()->row.last - ba()->row.began;
 	usleep((unsigned)(4 * ns / 1000 + 1000));
 	nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
 	CHECK_EQ(class_of(0)->ns, ns);
-	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false);
+	nic_long_over(p.b.nic, p.b.vi, 64 * KB, false, false);
 	pair_close(&p);
 }
 

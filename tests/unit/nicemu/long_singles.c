@@ -54,9 +54,9 @@ static void begins(bool single)
 	CHECK(nic_long_begins(p.b.nic, p.b.vi, 0, LONG, single));
 }
 
-static void over(uint64_t len, bool read)
+static void over(bool single, uint64_t len, bool read)
 {
-	nic_long_over(p.b.nic, p.b.vi, len, read);
+	nic_long_over(p.b.nic, p.b.vi, len, read, single);
 }
 
 /* So many, one after the other, which take some time each, with pauses. */
@@ -66,7 +66,7 @@ static void singles(int n, uint64_t len, bool read, unsigned us, unsigned pause)
 		begins(true);
 		if (us)
 			usleep(us);
-		over(len, read);
+		over(true, len, read);
 		if (pause)
 			usleep(pause);
 	}
@@ -83,12 +83,15 @@ static void ready(uint32_t class, bool read)
 
 static void each_by_itself(void)
 {
+	uint64_t start;
+
 	BEGIN_ROWS();
 	ready(S, false);
+	start = nic_clock();
 	singles(10, LONG, false, 1000, 10000);
 	CHECK_EQ(class_of(S)->rows, 10);
 	CHECK_EQ(class_of(S)->bytes, 10 * LONG);
-	CHECK(class_of(S)->ns >= 10000000 && class_of(S)->ns < 100000000); /* without the pauses */
+	CHECK(class_of(S)->ns >= 10000000 && class_of(S)->ns + 100000000 <= nic_clock_since(start, nic_clock())); /* without the pauses */
 	CHECK_EQ(class_of(0)->rows + class_of(1)->rows, 0);
 	CHECK_EQ(ba()->row.n[0] + ba()->row.n[1], 0);
 	singles(53, LONG, false, 0, 0);
@@ -110,7 +113,7 @@ static void each_by_itself(void)
 /* Without a pause before it, though the machine may have been away. */
 static void begins_at_once(bool single)
 {
-	ba()->row.last = nic_clock();
+	ba()->row.last = nic_clock() + 100000000;
 	begins(single);
 }
 
@@ -121,34 +124,36 @@ static void the_first_of_a_row(void)
 	ready(S, false);
 	begins(true);
 	begins(false);
-	over(LONG, false);
-	over(LONG, false);
+	over(false, LONG, false);
+	over(true, LONG, false);
 	CHECK_EQ(class_of(S)->rows, 0);
 	CHECK_EQ(ba()->row.n[0], 2);
+	CHECK_EQ(ba()->row.firsts[0], 1);
 	CHECK_EQ(ba()->row.met, 1);
 	/* Read, it is over before the next one begins: it is both. */
 	ready(S, true);
 	begins_at_once(true);
-	over(LONG, true);
+	over(true, LONG, true);
 	CHECK_EQ(class_of(S)->rows, 1);
 	CHECK_EQ(ba()->row.n[1], 1);
+	CHECK_EQ(ba()->row.firsts[1], 1);
 	begins_at_once(false);
-	over(LONG, true);
+	over(false, LONG, true);
 	CHECK_EQ(class_of(S)->rows, 1);
 	CHECK_EQ(ba()->row.n[1], 2);
 	/* What was under way before it is not its time. */
 	begins_at_once(false);
 	usleep(2000);
-	over(LONG, true);
+	over(false, LONG, true);
 	ready(S, true);
 	begins_at_once(true);
-	over(LONG, true);
+	over(true, LONG, true);
 	CHECK_EQ(ba()->row.n[1], 4);
 	CHECK(class_of(S)->ns + 2000000 <= ba()->row.last - ba()->row.began);
 	ba()->row.singles = 0;
 	/* Two behind each other are no row, and end one. */
 	begins_at_once(true);
-	over(LONG, true);
+	over(true, LONG, true);
 	CHECK_EQ(ba()->row.n[1], 5);
 	singles(1, LONG, true, 0, 0);
 	CHECK_EQ(ba()->row.n[0] + ba()->row.n[1], 0);
@@ -169,7 +174,7 @@ static void beside_one_in_the_card(void)
 	ready(S, true);
 	begins(true);
 	CHECK(!nic_long_begins(p.b.nic, p.b.vi, (uintptr_t)in_card, LONG, true));
-	over(LONG, true);
+	over(true, LONG, true);
 	CHECK_EQ(class_of(S)->rows, 0);
 	CHECK_EQ(nic_mem_free(p.a.nic, in_card), NIC_OK);
 	pair_close(&p);
@@ -240,6 +245,97 @@ static void trials_in_vain(void)
 	pair_close(&p);
 }
 
+/* Nor is one waited for that others join each time: the first of a row that is sent is never single. */
+static void trials_that_others_join(void)
+{
+	BEGIN_ROWS();
+	until(S, SLOW, FAST, 15u << S, 100);
+	for (int i = 0; i < 100 && !class_of(S)->pace.trial; i++)
+		nic_row_took(ba(), S, true, FAST * (MANY / MB), MANY);
+	CHECK_EQ(ba()->row.reads & 1u << S, 0);
+	for (int i = 0; i < 16; i++) {
+		CHECK(class_of(S)->pace.trial);
+		begins(true);
+		begins(false);
+		over(true, LONG, false);
+		over(false, LONG, false);
+	}
+	CHECK(!class_of(S)->pace.trial);
+	CHECK(ba()->row.reads & 1u << S);
+	pair_close(&p);
+}
+
+/* Rows of four each, of which the first is read, since single ones are better read: they are sent, or the other way round. */
+static void the_first_goes_another_way(void)
+{
+	for (int read = 0; read < 2; read++) {
+		BEGIN_ROWS();
+		ba()->row.seen = true;
+		ba()->row.settle[0] = 1;
+		ba()->row.read[0] = read;
+		for (int i = 0; i < 35; i++) {
+			begins_at_once(true);
+			for (int k = 0; k < 3; k++)
+				begins(false);
+			over(true, LONG, !read);
+			for (int k = 0; k < 3; k++)
+				over(false, LONG, read);
+		}
+		CHECK_EQ(class_of(0)->rows, 0); /* two */
+		CHECK_EQ(class_of(0)->bytes, 128 * LONG);
+		CHECK(class_of(0)->pace.cost[read] && !class_of(0)->pace.cost[!read]);
+		pair_close(&p);
+	}
+}
+
+/* Those that all were the first are no row of either kind. */
+static void all_first(void)
+{
+	BEGIN_ROWS();
+	ba()->row.seen = true;
+	ba()->row.settle[0] = 1;
+	ba()->row.read[0] = true; /* as none is as many as half of none */
+	for (int i = 0; i < 40; i++) {
+		begins_at_once(true);
+		begins(true);
+		over(true, LONG, false);
+		over(true, LONG, false);
+	}
+	CHECK_EQ(class_of(0)->rows, 0);
+	pair_close(&p);
+}
+
+/* What was an exchange of rows once takes no half from a single one, nor from a read of the host's own. */
+static void halves_of_single_ones(void)
+{
+	BEGIN(0, 40000);
+	ab()->row.mutual = 1;
+	ab()->row.open = 1;
+	CHECK(nic_row_mutual(ab(), LONG));
+	ab()->row.single = S;
+	CHECK(!nic_row_mutual(ab(), LONG));
+	ab()->row.single = 0;
+	ab()->row.own = 1;
+	CHECK(!nic_row_mutual(ab(), LONG));
+	pair_close(&p);
+}
+
+/* Who does not say when messages begin is not told what others found. */
+static void without_times(void)
+{
+	bool single;
+
+	SKIP_ASKING();
+	BEGIN_ROWS();
+	ba()->asked->reads = UINT32_MAX;
+	nic_poll(p.a.nic);
+	for (int i = 0; i < 2; i++)
+		CHECK(nic_rather_sent(p.a.nic, p.a.vi, (uintptr_t)p.a.mem, TWO, NULL));
+	CHECK_EQ(ab()->row.sent[1] + ab()->row.sent[S + 1], 0);
+	CHECK(!is_sent(&p.a, TWO, &single) && single);
+	pair_close(&p);
+}
+
 /* One of some is looked at for how far apart the processors are. */
 static void how_far_is_asked(void)
 {
@@ -253,7 +349,7 @@ static void how_far_is_asked(void)
 		SKIP("here nobody can say how long a load takes");
 	}
 	singles(16, LONG, false, 0, 0);
-	ba()->row.look = 4; /* as many as a row has */
+	ba()->row.look = 4 * NIC_ROW_LOOK; /* as many as a row has */
 	looked = ba()->row.looked;
 	for (int i = 0; i < 80; i++) {
 		++*line;
@@ -274,6 +370,11 @@ int main(void)
 	CASE(they_settle);
 	CASE(exchanges);
 	CASE(trials_in_vain);
+	CASE(trials_that_others_join);
+	CASE(the_first_goes_another_way);
+	CASE(all_first);
+	CASE(halves_of_single_ones);
+	CASE(without_times);
 	CASE(how_far_is_asked);
 	return check_done();
 }

@@ -118,7 +118,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipxViPeer(vi, &pid, &slot));
 	BAD(VipxRatherSent(vi, &pid, 1, NULL));
 	BAD(VipxLongBegins(vi, 0, 1, VIP_FALSE));
-	BAD(VipxLongOver(vi, 1, VIP_TRUE));
+	BAD(VipxLongOver(vi, 1, VIP_TRUE, VIP_FALSE));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
 	CHECK_EQ(VipxRecvTakeRow(vi, &brief, 1), 0);
