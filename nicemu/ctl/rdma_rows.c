@@ -45,7 +45,7 @@ enum {
 	PAUSE = 3,            /* times as long as the row that it follows */
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short */
 	HARDLY = 8,           /* of what it costs, so much less is */
-	VAIN = 16,            /* rows in which what is tried does not happen */
+	VAIN = 16,            /* rows, or single ones, in which what is tried does not happen */
 	LOOKS = 4 * NIC_ROW_LOOK, /* at how far apart the processors are, of a row */
 	LOOK_SINGLE = 8,      /* of so many single ones one */
 };

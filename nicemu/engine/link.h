@@ -83,8 +83,10 @@ enum {
 	NIC_ROW_LOOK = 4, /* one that found something is as much as so many that did not */
 };
 
-/* Long messages of the peer's, and long puts, which are timed (ctl/rdma_rows.c): sent (0) or read (1); in packets (0) or alone or by halves (1). */
+/* What is timed (ctl/rdma_rows.c): long messages of the peer's and this host's gets, many in a row; single messages; this host's puts, many in a row. */
 enum nic_row_kind { NIC_ROW_MANY, NIC_ROW_SINGLE, NIC_ROW_PUT };
+
+/* Of a kind and a length: messages sent (0) or read (1), gets as streams (0) or alone or by halves (1), puts in packets (0) or alone or by halves (1). */
 struct nic_row_class {
 	struct nic_pace pace;
 	uint32_t vain;      /* rows, or single ones, since the last one that went the way that is to be gone */

@@ -53,6 +53,24 @@ static inline int reads_of(uint32_t class, uint64_t sent, uint64_t read, int row
 		ab()->send_max = ba()->send_max = 8 * MB; \
 	} while (0)
 
+/* The line by which b sees how far a's processor is from its own. */
+static inline uint64_t *far_line(void)
+{
+	return &ba()->slot->counter[NIC_C_packets_received];
+}
+
+#define BEGIN_LOOKS()                                                       \
+	do {                                                                \
+		uint64_t word;                                              \
+                                                                            \
+		BEGIN_ROWS();                                               \
+		if (!nic_clock_of_load(far_line(), &word)) {                \
+			pair_close(&p);                                     \
+			SKIP("here nobody can say how long a load takes");  \
+		}                                                           \
+		CHECK_EQ(word, *far_line());                                \
+	} while (0)
+
 /* `end` is going to send such a message. */
 static inline bool is_sent(const struct end *end, uint64_t len, bool *single)
 {
