@@ -14,6 +14,7 @@
 
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
+#include "nicemu/ctl/rdma.h"
 #include "nicemu/engine/daemon.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/obs/obs.h"
@@ -328,6 +329,8 @@ struct nic_link *nic_driver_link(struct nic *nic, uint32_t peer, uint32_t epoch)
 	nic_dma_probe(nic, link);
 	if (link->cma)
 		set_bit(nic->slot->pulls, peer, true);
+	if (link->cma && link->send_max)
+		nic_row_start(link);
 	nic->link[peer] = link;
 	nic->active[nic->nactive++] = link;
 	retune(nic);

@@ -51,6 +51,8 @@ void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint
 void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
 
 /* rdma_apart.c */
+bool nic_row_guess(uint32_t class, uint32_t apart); /* are those better read, as long as nothing is known?  In ns, 0: not known either */
+void nic_row_start(struct nic_link *link);
 void nic_row_look(struct nic_link *link);
 void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
 

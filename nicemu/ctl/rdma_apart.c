@@ -12,7 +12,14 @@
 enum {
 	NEAR = 20,            /* ns, besides the half, that are not another place: where the counter has steps, and in which cache the line is, differ so much */
 	APART_MOST = 1 << 20, /* ns */
+	FAR = 150,            /* ns, from which on the processors share no cache: some 30 to 110 where they do */
 };
+
+/* What is longer than 1 MB fits into no cache when it is many, and where none is shared every line of a buffer goes to and fro. */
+bool nic_row_guess(uint32_t class, uint32_t apart)
+{
+	return class % NIC_ROW_LENGTHS >= 2 || apart >= FAR;
+}
 
 /* 0: not known. */
 static bool same_place(uint32_t a, uint32_t b)
@@ -51,14 +58,24 @@ static uint32_t median(const uint32_t *from)
 	return 0;
 }
 
-/* At first as where it was. */
-static struct nic_row_place new_place(const struct nic_row_place *last, uint32_t ns)
+/* It is so far there: at first as where it was, if that was not as guessed, else as is guessed. */
+static void guess(struct nic_row_place *at, uint32_t ns, const struct nic_row_place *last)
 {
-	struct nic_row_place at = { .apart = ns };
+	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++) {
+		struct nic_pace *p = &at->of[class].pace;
+		uint8_t was = nic_pace_usual(&last->of[class].pace);
 
+		if (!p->cost[0] && !p->cost[1])
+			p->way = was == nic_row_guess(class, last->apart) ? nic_row_guess(class, ns) : was;
+	}
+	at->apart = ns;
+}
+
+void nic_row_start(struct nic_link *link)
+{
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++)
-		at.of[class].pace.way = nic_pace_usual(&last->of[class].pace);
-	return at;
+		link->row.at[link->row.place].of[class].pace.way = nic_row_guess(class, 0);
+	nic_row_choose(link);
 }
 
 void nic_row_apart(struct nic_link *link, uint64_t ns)
@@ -71,12 +88,16 @@ void nic_row_apart(struct nic_link *link, uint64_t ns)
 		return;
 	usual = median(r->apart);
 	place = place_of(r, usual);
-	if (!r->at[r->place].apart)
-		r->at[r->place].apart = usual;
+	if (!r->at[r->place].apart) {
+		guess(&r->at[r->place], usual, &r->at[r->place]);
+		nic_row_choose(link);
+	}
 	if (place == r->place)
 		return;
-	if (!same_place(r->at[place].apart, usual))
-		r->at[place] = new_place(&r->at[r->place], usual);
+	if (!same_place(r->at[place].apart, usual)) {
+		r->at[place] = (struct nic_row_place){ .apart = 0 };
+		guess(&r->at[place], usual, &r->at[r->place]);
+	}
 	r->at[r->place].left = ++r->places;
 	r->place = place;
 	r->mixed = true;

@@ -43,7 +43,8 @@ enum {
 	SETTLE_SINGLE = 8 << 20, /* those of one message at a time are fewer */
 	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
 	PAUSE = 3,            /* times as long as the row that it follows */
-	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short */
+	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short; */
+	TOGETHER_BYTES = 64 << 20, /* or one of so many */
 	HARDLY = 8,           /* of what it costs, so much less is */
 	VAIN = 16,            /* rows, or single ones, in which what is tried does not happen */
 	LOOKS = 4 * NIC_ROW_LOOK, /* at how far apart the processors are, of a row */
@@ -62,7 +63,7 @@ static bool of_singles(uint32_t class)
 	return class / NIC_ROW_LENGTHS == NIC_ROW_SINGLE;
 }
 
-/* What is better for a class is the first guess for the next longer ones. */
+/* What is better for a class is the first guess for the next longer ones, but the longest. */
 static uint32_t best(struct nic_row_class *c)
 {
 	uint32_t reads = 0;
@@ -74,7 +75,7 @@ static uint32_t best(struct nic_row_class *c)
 		known &= class % NIC_ROW_LENGTHS != 0;
 		if (p->cost[0] || p->cost[1])
 			known = true;
-		else if (known)
+		else if (known && !nic_row_guess(class, 0))
 			p->way = nic_pace_usual(&c[class - 1].pace);
 		reads |= (uint32_t)p->way << class;
 	}
@@ -117,7 +118,30 @@ static bool settles(struct nic_row *r, uint32_t class, bool read, uint64_t bytes
 /* Do these count as one? */
 static bool enough(const struct nic_row_class *c, uint32_t class)
 {
-	return of_singles(class) ? c->rows >= ROW || c->bytes >= ROW_BYTES : c->rows >= TOGETHER;
+	return of_singles(class) ? c->rows >= ROW || c->bytes >= ROW_BYTES : c->rows >= TOGETHER || c->bytes >= TOGETHER_BYTES;
+}
+
+static bool is_clearly_worse(uint64_t cost, uint64_t other)
+{
+	return cost / 3 * 2 > other;
+}
+
+/* Is that way tried, and clearly the worse one? */
+static bool is_hopeless(const struct nic_pace *p, bool read, uint64_t cost)
+{
+	return p->trial && p->way == read && is_clearly_worse(cost, p->cost[!read]);
+}
+
+/* The first of a class: what is clearly worse for the next shorter ones is not tried at once, either. */
+static void take_over(struct nic_row_class *c, uint32_t class)
+{
+	const struct nic_pace *shorter = &c[-1].pace;
+	struct nic_pace *p = &c->pace;
+
+	if (p->cost[0] || p->cost[1] || class % NIC_ROW_LENGTHS == 0 || !shorter->cost[0] || !shorter->cost[1])
+		return;
+	if (is_clearly_worse(shorter->cost[0], shorter->cost[1]) || is_clearly_worse(shorter->cost[1], shorter->cost[0]))
+		*p = (struct nic_pace){ .cost = { shorter->cost[0], shorter->cost[1] }, .period = NIC_PACE_SOON, .way = nic_pace_better(shorter) };
 }
 
 /*
@@ -130,6 +154,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	struct nic_pace *p = &c->pace;
 	uint64_t cost;
 
+	take_over(c, class);
 	if (settles(&link->row, class, read, bytes))
 		return;
 	c->ns = (c->rows ? c->ns : 0) + ns;
@@ -147,7 +172,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	if (read != nic_pace_usual(p))
 		cost += cost / HARDLY;
 	nic_pace_took(p, read, cost);
-	while (p->trial && p->way == read && cost / 3 * 2 > p->cost[!read])
+	while (is_hopeless(p, read, cost))
 		nic_pace_took(p, read, cost);
 	nic_row_choose(link);
 }
@@ -284,6 +309,10 @@ static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_k
 	r->n[read]++;
 	r->firsts[read] += single;
 	r->bytes += len;
+	/* What has taken far too long already need not wait for the next row, whose messages may all go this way, too. */
+	if (!r->open && r->bytes >= TOGETHER_BYTES && class < NIC_ROW_CLASSES &&
+	    is_hopeless(&r->at[r->place].of[class].pace, read, nic_clock_since(r->began, r->last) * UNIT / r->bytes))
+		time_row(nic, link, r->last);
 }
 
 bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len, bool single)

@@ -7,6 +7,7 @@
 #include "nicemu/engine/clock.h"
 #include "tests/unit/nicemu/shared.h"
 
+enum { LONGEST = 0xccc /* what is read at first: above 1 MB, of each kind */ };
 enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 400000, FAST = 160000, BEST = 80000 }; /* ns for a MB */
 
 static inline struct nic_link *ba(void)
@@ -51,6 +52,8 @@ static inline int reads_of(uint32_t class, uint64_t sent, uint64_t read, int row
 	do {                                              \
 		BEGIN(0, UINT32_MAX);                     \
 		ab()->send_max = ba()->send_max = 8 * MB; \
+		nic_row_start(ab());                      \
+		nic_row_start(ba());                      \
 	} while (0)
 
 /* The line by which b sees how far a's processor is from its own. */

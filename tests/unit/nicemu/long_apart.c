@@ -2,10 +2,40 @@
 /* How far apart the two processors are, by which what long messages take is kept (ctl/rdma_apart.c). */
 #include "tests/unit/nicemu/long.h"
 
+enum { ALL = (1 << NIC_ROW_CLASSES) - 1 };
+
 static void apart(uint64_t ns, int times)
 {
 	for (int i = 0; i < times; i++)
 		nic_row_apart(ba(), ns);
+}
+
+/* As long as nothing is known. */
+static void guesses(void)
+{
+	CHECK(!nic_row_guess(1, 0) && nic_row_guess(2, 0) && nic_row_guess(3, 0) && !nic_row_guess(4, 149));
+	CHECK(nic_row_guess(0, 150) && nic_row_guess(4, 300) && nic_row_guess(7, 20) && nic_row_guess(9, UINT32_MAX));
+	/* It is seen where they are: with what is known of that already. */
+	BEGIN_ROWS();
+	reads_of(0, BEST, BEST / 2, 3);
+	CHECK(class_of(0)->pace.cost[0] && !class_of(0)->pace.cost[1]);
+	apart(270, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 0);
+	CHECK_EQ(ba()->row.at[0].apart, 270);
+	CHECK_EQ(ba()->asked->reads, ALL & ~(1 | 2)); /* and of what follows from it */
+	CHECK_EQ(ab()->asking->reads, ALL & ~(1 | 2));
+	apart(60, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, LONGEST);
+	apart(270, NIC_ROW_LOOKS);
+	apart(25, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, LONGEST);
+	pair_close(&p);
+	BEGIN_ROWS();
+	apart(100, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, LONGEST);
+	apart(1000, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, ALL);
+	pair_close(&p);
 }
 
 /* What was found out at one distance is kept for it. */
@@ -15,24 +45,25 @@ static void places(void)
 	apart(30, 1);
 	apart(50, NIC_ROW_LOOKS - 1);
 	CHECK_EQ(ba()->row.at[0].apart, 50);
+	CHECK_EQ(ba()->asked->reads, LONGEST);
 	reads_of(1, FAST, SLOW, 100);
-	CHECK_EQ(ba()->row.reads, 0);
+	CHECK_EQ(ba()->row.reads, LONGEST);
 	apart(300, NIC_ROW_LOOKS / 2); /* so few may be chance */
 	CHECK_EQ(ba()->row.place, 0);
 	ba()->row.mixed = false;
 	apart(300, 1);
 	CHECK_EQ(ba()->row.place, 1);
 	CHECK(ba()->row.mixed); /* the row that is under way is of neither */
-	CHECK_EQ(ba()->row.reads, 0); /* as before, at first */
-	CHECK(until(1, SLOW, FAST, 2 | 4 | 8, 100) < 20);
-	reads_of(1, SLOW, FAST, 200);
+	CHECK_EQ(ba()->asked->reads, ALL); /* no cache is shared there */
+	CHECK(until(1, FAST, SLOW, ALL & ~2, 100) < 20); /* but it need not matter */
+	reads_of(1, FAST, SLOW, 200);
 	for (int i = 0; i < 3; i++) {
 		apart(60, NIC_ROW_LOOKS);
 		CHECK_EQ(ba()->row.place, 0);
-		CHECK_EQ(ba()->asked->reads, 0);
+		CHECK_EQ(ba()->asked->reads, LONGEST);
 		apart(290, NIC_ROW_LOOKS);
 		CHECK_EQ(ba()->row.place, 1);
-		CHECK_EQ(ba()->asked->reads, 2 | 4 | 8);
+		CHECK_EQ(ba()->asked->reads, ALL & ~2);
 	}
 	/* Steps of the counter, and of one cache to the next, are no distance. */
 	apart(21, NIC_ROW_LOOKS);
@@ -43,7 +74,7 @@ static void places(void)
 	apart(290, NIC_ROW_LOOKS);
 	apart(UINT64_MAX, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->row.place, 2);
-	CHECK_EQ(ba()->asked->reads, 2 | 4 | 8); /* as before again */
+	CHECK_EQ(ba()->asked->reads, ALL & ~2); /* as before, which was not as guessed */
 	CHECK_EQ(ba()->row.at[2].of[1].pace.cost[0], 0);
 	apart(1, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->row.place, 3);
@@ -53,8 +84,9 @@ static void places(void)
 	apart(10000, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->row.place, 0);
 	CHECK_EQ(ba()->row.at[0].apart, 10000);
+	CHECK_EQ(ba()->row.at[0].of[1].pace.cost[0], 0);
 	apart(300, NIC_ROW_LOOKS);
-	CHECK_EQ(ba()->asked->reads, 2 | 4 | 8);
+	CHECK_EQ(ba()->asked->reads, ALL & ~2);
 	pair_close(&p);
 }
 
@@ -92,6 +124,7 @@ static void how_far_is_asked(void)
 
 int main(void)
 {
+	CASE(guesses);
 	CASE(places);
 	CASE(how_far_is_asked);
 	return check_done();

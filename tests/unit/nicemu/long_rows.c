@@ -14,11 +14,20 @@ static void classes(void)
 	CHECK(nic_row_reads(2, MB, NIC_ROW_MANY) && !nic_row_reads(2, MB + 1, NIC_ROW_MANY) && !nic_row_reads(7, 1000, NIC_ROW_MANY));
 }
 
+/* Where the receiver has a say. */
+static void from_the_start(void)
+{
+	BEGIN(0, UINT32_MAX);
+	CHECK_EQ(ba()->asked->reads, ba()->cma && ba()->send_max ? LONGEST : 0);
+	pair_close(&p);
+}
+
 /* The slower way is left within some tens of rows, tried hardly ever, and found again when it is the faster one. */
 static void the_faster_way(void)
 {
 	BEGIN_ROWS();
-	CHECK(until(1, SLOW, FAST, 2 | 4 | 8, 100) < 20); /* with what is longer, of which nothing is known */
+	CHECK_EQ(ba()->asked->reads, LONGEST);
+	CHECK(until(1, SLOW, FAST, 2 | LONGEST, 100) < 20);
 	CHECK(reads_of(1, SLOW, FAST, 1000) > 900);
 	CHECK(class_of(1)->pace.cost[0] >= SLOW && class_of(1)->pace.cost[0] <= SLOW + SLOW / 8);
 	CHECK_EQ(class_of(1)->pace.cost[1], FAST);
@@ -26,10 +35,10 @@ static void the_faster_way(void)
 	CHECK(reads_of(1, FAST, SLOW, 1000) < 50);
 	CHECK_EQ(ba()->row.reads >> 1 & 1, 0);
 	/* Every class for itself, from that guess on. */
-	reads_of(2, SLOW, FAST, 100);
-	CHECK_EQ(ba()->row.reads, 4 | 8);
-	CHECK_EQ(ab()->asking->reads, 4 | 8);
-	CHECK_EQ(ba()->asked->reads, 4 | 8);
+	reads_of(2, FAST, SLOW, 100);
+	CHECK_EQ(ba()->row.reads, LONGEST & ~4);
+	CHECK_EQ(ab()->asking->reads, LONGEST & ~4);
+	CHECK_EQ(ba()->asked->reads, LONGEST & ~4);
 	pair_close(&p);
 }
 
@@ -38,10 +47,10 @@ static void nothing_is_tried_for_nothing(void)
 {
 	BEGIN_ROWS();
 	CHECK_EQ(reads_of(0, BEST, BEST / 2, 1000), 0);
-	CHECK(until(0, SLOW, FAST, 15, 100) < 40); /* until it is known to be no longer so */
+	CHECK(until(0, SLOW, FAST, 3 | LONGEST, 100) < 40); /* until it is known to be no longer so; with the next longer ones, of which nothing is known */
 	pair_close(&p);
 	BEGIN_ROWS();
-	CHECK_EQ(reads_of(0, FAST, 2 * FAST, 40), 2); /* clearly slower: once is enough */
+	CHECK_EQ(reads_of(0, FAST, 2 * FAST, 30), 1); /* clearly slower: once is enough */
 	pair_close(&p);
 	BEGIN_ROWS();
 	for (int i = 0; i < 40; i++)
@@ -50,18 +59,73 @@ static void nothing_is_tried_for_nothing(void)
 	pair_close(&p);
 }
 
-/* Two rows count as one, but not one of each way. */
+/* Two rows count as one, but not one of each way; or one that is long enough. */
 static void two_of_a_kind(void)
 {
 	BEGIN_ROWS();
 	reads_of(0, SLOW, SLOW, 3);
 	class_of(0)->rows = 0;
-	nic_row_took(ba(), 0, false, MB, MANY);
+	nic_row_took(ba(), 0, false, MB, MANY - MB);
 	CHECK_EQ(class_of(0)->rows, 1);
-	nic_row_took(ba(), 0, true, MB, MANY);
+	nic_row_took(ba(), 0, true, MB, MANY - MB);
 	CHECK_EQ(class_of(0)->rows, 1);
+	nic_row_took(ba(), 0, true, MB, MANY - MB);
+	CHECK_EQ(class_of(0)->rows, 0);
 	nic_row_took(ba(), 0, true, MB, MANY);
 	CHECK_EQ(class_of(0)->rows, 0);
+	pair_close(&p);
+}
+
+/* What is clearly worse for a class is not what the next longer ones, of which nothing is known, begin with; but they try it, too, later. */
+static void taken_over(void)
+{
+	struct nic_pace *p2;
+
+	BEGIN_ROWS();
+	p2 = &class_of(2)->pace;
+	reads_of(1, FAST, SLOW, 20);
+	CHECK(class_of(1)->pace.cost[0] && class_of(1)->pace.cost[1]);
+	reads_of(0, FAST, SLOW, 1);
+	CHECK_EQ(class_of(0)->pace.cost[1], 0); /* not from longer ones */
+	CHECK_EQ(reads_of(2, FAST, SLOW, 1), 1); /* it was to be read */
+	CHECK(p2->cost[0] == class_of(1)->pace.cost[0] && p2->cost[1] == class_of(1)->pace.cost[1]);
+	CHECK(!p2->way && !p2->trial && !p2->gone);
+	CHECK_EQ(p2->period, NIC_PACE_SOON);
+	CHECK_EQ(reads_of(2, FAST, SLOW, NIC_PACE_SOON), 0);
+	CHECK(reads_of(2, FAST, SLOW, 5) > 0);
+	CHECK_EQ(reads_of(3, FAST, SLOW, 1), 1);
+	CHECK(class_of(3)->pace.cost[1]);
+	reads_of(3, SLOW, FAST, 200); /* each for itself, then */
+	CHECK(class_of(3)->pace.cost[1] < class_of(3)->pace.cost[0]);
+	CHECK(reads_of(2, FAST, SLOW, 5) < 5);
+	pair_close(&p);
+	/* Nor the other way round, nor what is not clear. */
+	BEGIN_ROWS();
+	reads_of(2, SLOW, FAST, 20);
+	reads_of(3, SLOW, FAST, 1);
+	CHECK(class_of(3)->pace.way && class_of(3)->pace.cost[0] >= SLOW);
+	pair_close(&p);
+	BEGIN_ROWS();
+	reads_of(2, FAST + FAST / 4, FAST, 20);
+	CHECK(class_of(2)->pace.cost[0] && class_of(2)->pace.cost[1]);
+	reads_of(3, FAST + FAST / 4, FAST, 1);
+	CHECK_EQ(class_of(3)->pace.cost[0], 0);
+	/* Nor what has gone one way only. */
+	reads_of(0, BEST, BEST / 2, 3);
+	reads_of(1, FAST, SLOW, 1);
+	CHECK(class_of(0)->pace.cost[0] && !class_of(0)->pace.cost[1]);
+	CHECK_EQ(class_of(1)->pace.period, 0);
+	pair_close(&p);
+	BEGIN_ROWS();
+	reads_of(2, SLOW, FAST, 1);
+	reads_of(3, SLOW, FAST, 1);
+	CHECK(!class_of(2)->pace.cost[0] && class_of(2)->pace.cost[1]);
+	CHECK_EQ(class_of(3)->pace.period, 0);
+	/* Another kind's longest are no shorter ones. */
+	reads_of(3, SLOW, FAST, 20);
+	CHECK(class_of(3)->pace.cost[0] && class_of(3)->pace.cost[1]);
+	reads_of(4, SLOW, FAST, 1);
+	CHECK_EQ(class_of(4)->pace.cost[0] * class_of(4)->pace.cost[1], 0);
 	pair_close(&p);
 }
 
@@ -81,8 +145,8 @@ static void the_sender_is_told(void)
 {
 	SKIP_ASKING();
 	BEGIN_ROWS();
-	until(0, SLOW, FAST, 15, 100);
-	until(1, FAST, SLOW, 1, 1000);
+	until(0, SLOW, FAST, 3 | LONGEST, 100);
+	until(1, FAST, SLOW, 1 | LONGEST, 1000);
 	nic_poll(p.a.nic);
 	for (int i = 0; i < 3; i++) {
 		CHECK(rather_sent(&p.a, 100 * KB));
@@ -227,8 +291,8 @@ static void exchanges(void)
 	}
 	CHECK(!high->mutual && !high->follows);
 	CHECK_EQ(high->came[1] + high->sent[0] + high->sent[1], 0);
-	until(0, SLOW, FAST, 15, 100);
-	CHECK_EQ(ab()->asking->reads, 15);
+	until(0, SLOW, FAST, 3 | LONGEST, 100);
+	CHECK_EQ(ab()->asking->reads, 3 | LONGEST);
 	for (int i = 0; i < 20; i++) {
 		for (int k = 0; k < 64; k++)
 			rather_sent(&p.b, LONG);
@@ -236,7 +300,7 @@ static void exchanges(void)
 		usleep(100);
 	}
 	CHECK(high->mutual == 1 && high->follows == 1);
-	CHECK_EQ(high->reads, 14);
+	CHECK_EQ(high->reads, 2 | LONGEST);
 	for (int i = 0; i < 8 && high->came[0] > 64; i++) {
 		row(64, LONG, 0, 0);
 		usleep(100);
@@ -250,8 +314,8 @@ static void exchanges(void)
 	usleep(100);
 	row(64, LONG, 0, 0);
 	CHECK(high->came[0] && high->follows);
-	CHECK_EQ(high->reads, 15);
-	CHECK_EQ(ba()->asked->reads, 15);
+	CHECK_EQ(high->reads, 3 | LONGEST);
+	CHECK_EQ(ba()->asked->reads, 3 | LONGEST);
 	CHECK(class_of(0)->rows == 1 && class_of(0)->ns == 12345);
 	/* It is no longer one. */
 	for (int i = 0; i < 12; i++) {
@@ -340,17 +404,44 @@ static void trials_in_vain(void)
 
 	BEGIN_ROWS();
 	pace = &class_of(0)->pace;
-	CHECK(until(0, FAST, FAST, 1, 20) < 20);
+	CHECK(until(0, FAST, FAST, 1 | LONGEST, 20) < 20);
 	CHECK(pace->trial && !pace->cost[1]);
 	for (int i = 0; i < 20 && pace->trial; i++) {
 		row(64, LONG, 0, 100);
 		usleep(400);
 	}
 	CHECK(!pace->trial);
-	CHECK_EQ(ba()->row.reads, 0);
-	CHECK_EQ(ba()->asked->reads, 0);
-	CHECK(until(0, FAST, FAST / 2, 15, 2000) < 2000);
+	CHECK_EQ(ba()->row.reads, LONGEST);
+	CHECK_EQ(ba()->asked->reads, LONGEST);
+	CHECK(until(0, FAST, FAST / 2, 3 | LONGEST, 2000) < 2000);
 	pair_close(&p);
+}
+
+/* What is tried and has taken too long is over before the next row begins, if it is long enough to say so. */
+static void hopeless(void)
+{
+	static const struct {
+		uint64_t len, other;
+		bool read, trial, ends;
+		int n;
+	} cases[] = {
+		{ MB, 1000, true, true, true, 64 },
+		{ MB, 1000, true, true, true, 65 }, /* when all are over */
+		{ MB - MB / 64, 1000, true, true, false, 64 }, /* not long enough */
+		{ MB, 1000, false, true, false, 64 },          /* not what is tried */
+		{ MB, 1000, true, false, false, 64 },          /* nothing is */
+		{ MB, 100 * MB, true, true, false, 64 },       /* it may still be the better one */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		BEGIN_ROWS();
+		ready(1, cases[i].read);
+		class_of(1)->pace = (struct nic_pace){ .cost = { (uint32_t)cases[i].other }, .way = 1, .trial = cases[i].trial, .gone = 1 };
+		row(cases[i].n, cases[i].len, cases[i].read ? cases[i].n : 0, 1000);
+		CHECK_EQ(class_of(1)->pace.trial, cases[i].trial && !cases[i].ends);
+		CHECK_EQ(ba()->row.n[0] + ba()->row.n[1], cases[i].ends ? 0 : 64);
+		pair_close(&p);
+	}
 }
 
 /* A pause is no part of a row, what lies between two rows is. */
@@ -378,9 +469,11 @@ static void pauses(void)
 int main(void)
 {
 	CASE(classes);
+	CASE(from_the_start);
 	CASE(the_faster_way);
 	CASE(nothing_is_tried_for_nothing);
 	CASE(two_of_a_kind);
+	CASE(taken_over);
 	CASE(hardly_better);
 	CASE(the_sender_is_told);
 	CASE(rows);
@@ -389,6 +482,7 @@ int main(void)
 	CASE(what_is_an_exchange);
 	CASE(no_halves_in_exchanges);
 	CASE(trials_in_vain);
+	CASE(hopeless);
 	CASE(pauses);
 	return check_done();
 }

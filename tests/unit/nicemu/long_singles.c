@@ -17,9 +17,9 @@ static void classes(void)
 static void the_faster_way(void)
 {
 	BEGIN_ROWS();
-	until(1, SLOW, FAST, 2 | 4 | 8, 100);
-	CHECK_EQ(ba()->row.reads, 2 | 4 | 8);
-	CHECK(until(S + 1, BEST, BEST / 2, (2 | 4 | 8) * (1 + (1u << S)), 100) < 20);
+	until(1, SLOW, FAST, 2 | LONGEST, 100);
+	CHECK_EQ(ba()->row.reads, 2 | LONGEST);
+	CHECK(until(S + 1, BEST, BEST / 2, 2 | 2u << S | LONGEST, 100) < 20);
 	CHECK(reads_of(S + 1, BEST, BEST / 2, 1000) > 900);
 	reads_of(S + 1, BEST / 2, BEST, 2000);
 	CHECK(reads_of(S + 1, BEST / 2, BEST, 1000) < 50);
@@ -217,14 +217,14 @@ static void exchanges(void)
 	ab()->asked->reads = 1u << S;
 	singles(1, LONG, false, 0, 0);
 	CHECK(ba()->row.mutual == 1u << S && ba()->row.follows == 1u << S);
-	CHECK_EQ(ba()->row.reads, 1u << S);
-	CHECK_EQ(ba()->asked->reads, 1u << S);
+	CHECK_EQ(ba()->row.reads, 1u << S | LONGEST);
+	CHECK_EQ(ba()->asked->reads, 1u << S | LONGEST);
 	ready(S, true);
 	singles(1, LONG, true, 0, 0);
 	CHECK_EQ(class_of(S)->rows, 0); /* it times nothing of them, */
 	ab()->asked->reads = 0;
 	singles(1, LONG, true, 0, 0);
-	CHECK_EQ(ba()->asked->reads, 0); /* and does as the other end */
+	CHECK_EQ(ba()->asked->reads, LONGEST); /* and does as the other end */
 	pair_close(&p);
 }
 
@@ -232,7 +232,7 @@ static void exchanges(void)
 static void trials_in_vain(void)
 {
 	BEGIN_ROWS();
-	CHECK(until(S, FAST, FAST, 1u << S, 20) < 20);
+	CHECK(until(S, FAST, FAST, 1u << S | LONGEST, 20) < 20);
 	CHECK(class_of(S)->pace.trial && !class_of(S)->pace.cost[1]);
 	singles(8, LONG, false, 0, 0);
 	CHECK(class_of(S)->pace.trial);
@@ -241,7 +241,7 @@ static void trials_in_vain(void)
 	CHECK(class_of(S)->pace.trial);
 	singles(1, LONG, false, 0, 0);
 	CHECK(!class_of(S)->pace.trial);
-	CHECK_EQ(ba()->asked->reads, 0);
+	CHECK_EQ(ba()->asked->reads, LONGEST);
 	pair_close(&p);
 }
 
@@ -249,7 +249,7 @@ static void trials_in_vain(void)
 static void trials_that_others_join(void)
 {
 	BEGIN_ROWS();
-	until(S, SLOW, FAST, 15u << S, 100);
+	until(S, SLOW, FAST, 3u << S | LONGEST, 100);
 	for (int i = 0; i < 100 && !class_of(S)->pace.trial; i++)
 		nic_row_took(ba(), S, true, FAST * (MANY / MB), MANY);
 	CHECK_EQ(ba()->row.reads & 1u << S, 0);
