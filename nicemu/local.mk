@@ -34,6 +34,7 @@ nicemu_sources = \
 	nicemu/obs/trace.def \
 	nicemu/obs/trace.h \
 	nicemu/ctl/buf.c \
+	nicemu/ctl/bulk.c \
 	nicemu/ctl/conn.c \
 	nicemu/ctl/ctl.h \
 	nicemu/ctl/driver.c \

@@ -152,7 +152,7 @@ int nic_attach(struct nic_card *card, uint32_t slot, struct nic **out)
 	nic->buffer_cap = nic->slot->port.buffer_cap;
 	nic->deaf = &nic->map->hdr.daemon.deaf;
 	nic->mmt_used = 1;
-	nic->balance_limit = 32;
+	nic->keeps = 32;
 	if (nic->arch && nic_card_writable(card, nic->slot, sizeof(*nic->slot))) {
 		err = complete(nic);
 		if (err)

@@ -52,6 +52,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/board_direct \
 	tests/unit/nicemu/board_turns \
 	tests/unit/nicemu/buffers \
+	tests/unit/nicemu/bulk \
 	tests/unit/nicemu/card \
 	tests/unit/nicemu/clock \
 	tests/unit/nicemu/commands \

@@ -199,7 +199,7 @@ int via_rndv_push(struct cmpi_proc *proc)
 	int n = 0;
 
 	while ((send = proc->send_head) != NULL && proc->remote_credit >= proc->cmpi->params.preserve) {
-		if (!r3_packet(proc, send)) {
+		if (VipxBulkTurn(proc->vi) == VIP_NOT_DONE || !r3_packet(proc, send)) {
 			via_flow_push(proc); /* try again in the next pass */
 			break;
 		}

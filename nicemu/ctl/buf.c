@@ -170,14 +170,14 @@ void nic_buffer_release(struct nic *nic)
 	spill(nic, NIC_SLOT_BUFFERS);
 }
 
-/* The ones that were read last: where messages of one buffer go one way, these few go round, and not twice as many. */
+/* The ones that were read last: where messages of one buffer go one way, these few go round, and not twice as many; or fewer still (bulk.c). */
 static bool give_back(struct nic *nic, struct nic_link *link)
 {
-	enum { N = 11 };
+	uint32_t n = link->keeps > NIC_KEEPS_FEW ? 11 : NIC_KEEPS_FEW;
 	struct nic_slot *slot = nic->slot;
 	struct nic_packet *packet;
 
-	if (slot->nbuffers < 2 * N || link->lost) /* the consumer still has them */
+	if (slot->nbuffers < 2 * n || link->lost) /* the consumer still has them */
 		return false;
 	packet = nic_link_reserve(link, NIC_RING_RESERVE);
 	if (!packet)
@@ -187,14 +187,14 @@ static bool give_back(struct nic *nic, struct nic_link *link)
 	packet->vi = 0;
 	packet->len_flags = 0;
 	packet->imm = 0;
-	packet->ret.n = N;
-	slot->nbuffers -= N;
+	packet->ret.n = n;
+	slot->nbuffers -= n;
 	nic_store_order(); /* as in take */
-	for (uint32_t i = 0; i < N; i++)
+	for (uint32_t i = 0; i < n; i++)
 		packet->ret.buffer[i] = slot->buffer[slot->nbuffers + i];
 	nic_link_publish(link, packet, 1);
-	link->balance -= N;
-	nic_count(nic, buffers_returned, N);
+	link->balance -= (int32_t)n;
+	nic_count(nic, buffers_returned, n);
 	nic_count(nic, packets_sent, 1);
 	return true;
 }
@@ -202,7 +202,7 @@ static bool give_back(struct nic *nic, struct nic_link *link)
 /* As many as came: a whole ring of them may have been taken since the last time. */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link)
 {
-	while (link->balance > (int32_t)nic->balance_limit && give_back(nic, link))
+	while (link->balance > link->keeps && give_back(nic, link))
 		;
 }
 
@@ -237,7 +237,7 @@ static void recover_packet(struct nic_pool *pool, const struct nic_packet *p)
 static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 {
 	struct nic_slot *slot = &map->slot[to];
-	uint32_t pos = slot->rx_pos[from];
+	uint32_t pos = nic_load_relaxed(&slot->rx_pos[from]);
 
 	for (uint32_t n = 0; n < NIC_RING_CELLS;) {
 		struct nic_packet *p = &slot->ring[from][(pos + n) & (NIC_RING_CELLS - 1)];
@@ -245,7 +245,7 @@ static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
 			return;
 		n += p->op == NIC_OP_SEND ? nic_packet_cells(p->len_flags & NIC_PF_LEN) : 1;
-		slot->rx_pos[from] = pos + n;
+		nic_store_relaxed(&slot->rx_pos[from], pos + n);
 		nic_store_order();
 		recover_packet(&map->pool, p);
 	}

@@ -25,6 +25,7 @@ enum {
 	NIC_WATCH_POLLS = 4096,  /* passes between two looks at whether a peer lives, one peer a look */
 	NIC_CALLS = NIC_OPS,          /* calls about groups under way, sending and receiving */
 	NIC_BUFFER_BATCH = 16,   /* buffers moved between a slot and the card's pool at once */
+	NIC_KEEPS_FEW = 2,       /* surplus of buffers that is not returned, while few go round */
 };
 
 /* The long messages since the last look that were said to be better sent (nic_rather_sent), until a buffer is taken behind another look. */
@@ -55,7 +56,7 @@ struct nic {
 	uint32_t looks;               /* at one link only (nic_take_of) */
 	struct nic_promise promise;
 	uint32_t watched;             /* active link looked after last */
-	uint32_t balance_limit;       /* surplus of buffers that starts a return */
+	uint8_t keeps;                /* surplus of a peer's buffers that is not returned yet */
 	int64_t buffer_taken, buffer_cap; /* out of the card's pool; parameter `buffers` */
 	bool told_full;               /* that the card's file system has no room */
 	int64_t buffer_kept;          /* by boards, for as long as they are theirs: not for messages, and not of what the parameter bounds */

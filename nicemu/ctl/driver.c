@@ -203,7 +203,7 @@ int nic_driver_register(struct nic *nic)
 	nic_wait_population(nic);
 	nic_card_unlock(nic->card);
 	nic->mmt_used = 1;
-	nic->balance_limit = 32;
+	nic->keeps = 32;
 	return NIC_OK;
 }
 
@@ -234,7 +234,9 @@ static void retune(struct nic *nic)
 {
 	uint32_t limit = nic->nactive ? 512 / nic->nactive : 32;
 
-	nic->balance_limit = limit < 4 ? 4 : limit > 32 ? 32 : limit;
+	nic->keeps = (uint8_t)(limit < 4 ? 4 : limit > 32 ? 32 : limit);
+	for (uint32_t i = 0; i < nic->nactive; i++)
+		nic->active[i]->keeps = nic->keeps;
 }
 
 static void link_drop(struct nic *nic, struct nic_link *link)
@@ -276,6 +278,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	}
 	link->tx = slot->ring[nic->me];
 	link->tx_head = &slot->ring_head[nic->me].head;
+	link->tx_exact = &slot->rx_pos[nic->me];
 	link->tx_limit = NIC_RING_CELLS;
 	link->bell = nic->deaf ? nic->deaf : &nic->map->bell[peer].asleep;
 	link->bells = &nic->counter[NIC_C_bells];
@@ -283,7 +286,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->demotes = nic->demotes;
 	link->rx_exact = &nic->slot->rx_pos[peer];
-	*link->rx_exact = 0;
+	nic_store_relaxed(link->rx_exact, 0); /* as in link.h */
 	link->asked = &nic->slot->claims[peer];
 	link->asking = &slot->claims[nic->me];
 	link->ask_head = link->ask_tail = 1; /* a claim that was never open is all zero */

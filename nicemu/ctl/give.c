@@ -15,6 +15,7 @@ enum {
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 	LINE = 64,
+	LONG = 24 << 10,             /* bytes in a buffer, of those of long messages, of which few may go round */
 };
 
 /* What follows the head of a short message of several cells. */
@@ -103,7 +104,7 @@ static inline int give(struct nic *nic, struct nic_link *link, uint64_t head, ui
 	uint64_t first = copied ? 0 : at / LINE * LINE; /* what was copied begins in the first line */
 
 	nic_packet_set(p, head);
-	p->imm = 0;
+	p->imm = link->few && len > LONG; /* a hint: the peer returns it soon */
 	nic_packet_buffer(p, index, at);
 	nic_link_store(link, p, pos, 1);
 	link->balance--;

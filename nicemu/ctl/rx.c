@@ -636,7 +636,7 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int
 		n++;
 	} while (n < budget && (p = next_of(link, taker)));
 	nic_count(nic, packets_received, n);
-	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+	if (nic_unlikely(link->balance > link->keeps))
 		nic_buffer_balance(nic, link);
 	return n;
 }

@@ -68,7 +68,7 @@ static nic_noinline uint8_t *copied_out(struct nic *nic, const struct nic_taken 
 /* Also behind cells: a peer whose buffers were still in use here when it sent the last one goes on in cells until they come back. */
 static inline void give_surplus(struct nic *nic, struct nic_link *link)
 {
-	if (nic_unlikely(link->balance > (int32_t)nic->balance_limit))
+	if (nic_unlikely(link->balance > link->keeps))
 		nic_buffer_balance(nic, link);
 }
 
@@ -76,6 +76,7 @@ static inline void give_surplus(struct nic *nic, struct nic_link *link)
 static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_taken *out, uint8_t *buffer,
                                uint32_t len, bool whole)
 {
+	link->keeps = nic_likely(!link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].imm) ? nic->keeps : NIC_KEEPS_FEW; /* as its sender would have it */
 	if (nic_unlikely(link->rx_ahead != link->rx_pos))
 		ask_for(buffer, len);
 	nic_link_take(link, 1);

@@ -129,6 +129,16 @@ struct nic_row {
 	uint32_t looks;     /* of this side's host, when it sent the last one */
 };
 
+/* Long messages in buffers (ctl/bulk.c).  nic_clock: */
+struct nic_bulk {
+	struct nic_pace pace; /* many (0) or few (1) go round */
+	uint64_t began;       /* the round; */
+	uint64_t left, asked; /* when the last buffer left, and when there was one to leave */
+	uint32_t n;           /* of the round have left, */
+	uint32_t looks;       /* and so often had this side looked at its NIC when the last one did */
+	bool away;            /* the peer takes none just now */
+};
+
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
 struct nic_doubt {
 	uint32_t alone; /* transfers still to be done alone */
@@ -142,14 +152,17 @@ struct nic_link {
 	_Atomic uint32_t *bell;           /* the peer's doorbell */
 	struct nic_packet *rx;            /* ring in this slot's area */
 	uint32_t rx_pos, rx_told;         /* next cell; position last published */
-	uint32_t *rx_exact;               /* rx_pos in the slot */
+	_Atomic uint32_t *rx_exact;       /* rx_pos in the slot */
 	uint32_t rx_row;                  /* packets taken since the last look that found none */
 	uint32_t answered;                /* rx_pos when a message was last sent the short way (nic_link_answers) */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
 	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
 	bool demotes;                     /* answers of more than a line let go of their lines */
+	uint8_t keeps;                    /* surplus of buffers that is not returned yet */
+	bool few;                         /* long messages in buffers: few go round (ctl/bulk.c) */
 	/* less often */
-	_Atomic uint32_t *tx_head;        /* how far the peer has read its ring */
+	_Atomic uint32_t *tx_head;        /* how far the peer has read its ring, every so often; */
+	_Atomic uint32_t *tx_exact;       /* and exactly */
 	_Atomic uint32_t *rx_head;        /* and this side the other */
 	uint32_t rx_ahead;                /* position of the packet whose payload was asked for ahead */
 	/* the peer */
@@ -190,6 +203,7 @@ struct nic_link {
 	struct nic_doubt send;            /* of this side's own being there for a long message that it sends */
 	uint32_t send_max;                /* bytes: up to this a message is better sent than read (nic_rather_sent); 0: none */
 	struct nic_row row;
+	struct nic_bulk bulk;
 	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
 	struct nic_pace pace[2][NIC_RACES]; /* reads and writes one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;
@@ -339,7 +353,7 @@ static inline void nic_link_collect(const struct nic_link *link, const struct ni
 /* The packet that peek returned is taken: before its buffer has another owner, so that a crash loses it rather than doubles it. */
 static inline void nic_link_take(struct nic_link *link, uint32_t cells)
 {
-	*link->rx_exact = link->rx_pos + cells;
+	nic_store_relaxed(link->rx_exact, link->rx_pos + cells); /* read by who recovers this slot; for the peer it is a hint */
 	nic_store_order();
 }
 

@@ -66,7 +66,7 @@ struct nic_slot {
 
 	/* What the slot's owner holds of the pool; only it writes, and whoever takes the slot after its death reads. */
 	_Alignas(64) uint32_t nbuffers;
-	_Alignas(64) uint32_t rx_pos[NIC_MAX_SLOTS]; /* cells taken from ring[i], exactly (ring_head tells the sender lazily) */
+	_Alignas(64) _Atomic uint32_t rx_pos[NIC_MAX_SLOTS]; /* cells taken from ring[i], exactly (ring_head tells the sender lazily) */
 
 	_Alignas(64) _Atomic uint32_t ncounters;
 	_Alignas(64) uint64_t counter[NIC_MAX_COUNTERS];

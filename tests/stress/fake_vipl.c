@@ -712,6 +712,14 @@ VIP_RETURN VipxRatherSent(VIP_VI_HANDLE handle, const void *data, VIP_UINT64 len
 	return length < 100 ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
+VIP_RETURN VipxBulkTurn(VIP_VI_HANDLE handle)
+{
+	static uint32_t asked;
+
+	(void)handle;
+	return ++asked % 3 ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 /* ---- connections -------------------------------------------------------------------------------------------------------------------------- */
 
 static size_t address_len(const VIP_NET_ADDRESS *a)

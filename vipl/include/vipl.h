@@ -428,6 +428,11 @@ VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
  */
 VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length, OUT VIP_BOOLEAN *Single);
 /*
+ * Who sends a long message in pool buffers (VipxSendShort), asks before each whether it is to leave now, VIP_SUCCESS, or, while few of them go round and enough
+ * are under way, when this process has looked at a queue again, VIP_NOT_DONE.
+ */
+VIP_RETURN VipxBulkTurn(IN VIP_VI_HANDLE ViHandle);
+/*
  * What the NICs tell that from: who receives a long message says so when it is known where to, and again, in whatever order, when its data are
  * there, or never will be.  They are Read by RDMA, from the address Remote, or else sent (0); Single, as their sender was told.  VIP_NOT_DONE: that message says nothing, and its end is not
  * wanted.  VIP_INVALID_PARAMETER: no such VI.

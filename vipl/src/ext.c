@@ -87,6 +87,18 @@ VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 L
 	return sent ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
+VIP_RETURN VipxBulkTurn(VIP_VI_HANDLE ViHandle)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	bool now;
+
+	if (!vi)
+		return VIP_INVALID_PARAMETER;
+	now = nic_bulk_turn(vi->hw, vi->number);
+	vipl_leave(vipl_nic_of(&vi->object));
+	return now ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 VIP_RETURN VipxLongBegins(VIP_VI_HANDLE ViHandle, VIP_UINT64 Remote, VIP_UINT64 Length, VIP_BOOLEAN Single)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);

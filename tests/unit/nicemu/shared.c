@@ -152,7 +152,7 @@ static void timed_writes(void)
 		CHECK(good(d));
 		for (uint32_t k = 0; k < 32; k += NIC_BUFFER_BATCH)
 			nic_buffer_fetch(p.b.nic);
-		p.b.nic->link[p.a.nic->me]->balance += (int32_t)p.b.nic->balance_limit + 1;
+		p.b.nic->link[p.a.nic->me]->balance += p.b.nic->keeps + 1;
 		nic_buffer_balance(p.b.nic, p.b.nic->link[p.a.nic->me]);
 		CHECK(nic_link_any(ab()));
 		CHECK(is_pattern(p.b.mem, LEN, i));

@@ -117,6 +117,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipRecvNotify(vi, NULL, on_queue));
 	BAD(VipxViPeer(vi, &pid, &slot));
 	BAD(VipxRatherSent(vi, &pid, 1, NULL));
+	BAD(VipxBulkTurn(vi));
 	BAD(VipxLongBegins(vi, 0, 1, VIP_FALSE));
 	BAD(VipxLongOver(vi, 1, VIP_TRUE, VIP_FALSE));
 	BAD(VipSetUserData(vi, &d));
