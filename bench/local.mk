@@ -3,6 +3,7 @@
 # Benchmarks, of the NIC, of VIPL and of MPI; bench/run starts them side by side.
 
 noinst_PROGRAMS += \
+	bench/buffers \
 	bench/nic_latency \
 	bench/probe \
 	bench/pull \

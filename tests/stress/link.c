@@ -15,7 +15,7 @@ enum { PACKETS = 400000 };
 static struct nic_packet ring[NIC_RING_CELLS];
 static struct nic_ring_head head;
 static struct nic_link tx, rx;
-static uint32_t exact;
+static _Atomic uint32_t exact;
 static _Atomic uint32_t bell;
 
 /* Packets of all lengths, the long ones seldom. */
