@@ -366,8 +366,8 @@ void via_conn_close(struct cmpi_proc *proc)
 /* From the flow list: what was queued first, then BYE, and when it has left the end. */
 void via_conn_close_step(struct cmpi_proc *proc)
 {
-	if (proc->backlog.head || proc->sends_posted || proc->rma_head || proc->fetch_head)
-		return; /* the next completion or credit brings it back here */
+	if (proc->backlog.head || proc->sends_posted || proc->rma_head || proc->fetch_head || proc->send_head)
+		return; /* the next completion or credit, or pass, brings it back here */
 	if (proc->bye_out)
 		via_conn_down(proc, VIA_CONN_CLOSED);
 	else if (via_flow_bye(proc))

@@ -9,7 +9,7 @@
  *
  * Few: the packets say so (give.c), so the peer returns them at once, some at a time (buf.c), and this side looks for them before it takes others; nor are more
  * under way than it takes to keep the peer busy, which writes down exactly what it has taken.  A peer that takes none for a while is doing
- * something else; that is no reason to wait for it.
+ * something else; that is no reason to wait for it.  Nor has it to wait for this side, if that is: who was held up and does not come back at once has many.
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/engine/clock.h"
@@ -17,35 +17,74 @@
 enum {
 	FEW = 6,          /* under way */
 	LENT = 8,         /* and not come back, before this side looks for them */
-	ROUND = 128,      /* that are timed together */
+	ROUND = 128,      /* that are timed together, at least */
 	PAUSE = 50000,    /* ns without one, behind which a round begins anew */
 	PATIENCE = 20000, /* ns */
+	VAIN = 16,        /* rounds of few that do not come to their end */
 };
 
-static uint32_t under_way(const struct nic_link *link)
+/* How few go cannot be told here: many, then, until that is timed again. */
+static void give_up(struct nic_bulk *b)
 {
-	return link->tx_pos - nic_load_relaxed(link->tx_exact); /* a hint */
+	b->vain = 0;
+	b->pace.way = 0;
+	b->pace.trial = false;
+	b->pace.gone = 0;
+	b->pace.period = b->pace.period ? b->pace.period : NIC_PACE_SOON;
+	b->pace.cost[1] = b->pace.cost[1] ? b->pace.cost[1] : NIC_PACE_LONG;
+}
+
+/* It has come to its end, at that time? */
+static bool is_over(struct nic_link *link, uint64_t end)
+{
+	struct nic_bulk *b = &link->bulk;
+
+	if (!b->running || link->tx_pos - b->from < ROUND)
+		return false;
+	nic_pace_took(&b->pace, b->pace.way, nic_clock_since(b->began, end));
+	b->running = false;
+	b->vain = 0;
+	return true;
+}
+
+/* The round says nothing. */
+static void no_round(struct nic_bulk *b)
+{
+	if (b->running && b->pace.way && ++b->vain == VAIN)
+		give_up(b);
+	b->running = false;
 }
 
 /* Few go round: has the peer enough of them, and is it at them? */
 static bool has_enough(struct nic_link *link, uint64_t now)
 {
+	uint32_t taken = nic_load_relaxed(link->tx_exact); /* a hint: any value does no more than hold this up for so long */
 	struct nic_bulk *b = &link->bulk;
 
-	if (under_way(link) < FEW) {
-		b->away = false;
+	if (b->away && taken == b->taken)
 		return false;
-	}
-	if (!b->away && nic_clock_since(b->left, now) < PATIENCE)
+	b->away = false;
+	if (link->tx_pos - taken < FEW)
+		return false;
+	if (nic_clock_since(b->left, now) < PATIENCE)
 		return true;
 	b->away = true;
-	b->n = 0; /* which says nothing of this way */
+	b->taken = taken;
+	no_round(b);
 	return false;
+}
+
+static bool is_held(struct nic_link *link, uint32_t looks, uint64_t now)
+{
+	const struct nic_bulk *b = &link->bulk;
+
+	return b->pace.way && (has_enough(link, now) || (link->balance <= -LENT && !b->away && looks == b->looks));
 }
 
 bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 {
-	struct nic_link *link = nic->remote ? NULL : nic->link[nic_vi(nic, vi)->peer_slot & (NIC_MAX_SLOTS - 1)];
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->remote || ctx->no_short ? NULL : nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	uint32_t looks = nic->polls + nic->looks;
 	struct nic_bulk *b;
 	uint64_t now;
@@ -55,20 +94,24 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	b = &link->bulk;
 	now = nic_clock();
 	if (nic_clock_since(b->asked, now) > PAUSE) {
-		b->n = 0;
+		if (!is_over(link, b->asked)) /* all but the last one had left then */
+			no_round(b);
+		if (b->held) /* it is this side that is doing something else */
+			give_up(b);
 		b->left = now;
 	}
 	b->asked = now;
-	if (b->pace.way && ((link->balance <= -LENT && looks == b->looks) || has_enough(link, now)))
+	b->held = is_held(link, looks, now);
+	if (b->held)
 		return false;
-	if (b->n == ROUND) {
-		nic_pace_took(&b->pace, b->pace.way, nic_clock_since(b->began, now));
-		b->n = 0;
-	}
-	if (!b->n++)
+	if (is_over(link, now) || !b->running) {
+		b->running = true;
 		b->began = now;
+		b->from = link->tx_pos;
+	}
 	b->left = now;
 	b->looks = looks;
 	link->few = b->pace.way;
+	nic_count(nic, few_buffers, b->pace.way);
 	return true;
 }

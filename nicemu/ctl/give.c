@@ -15,7 +15,6 @@ enum {
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 	LINE = 64,
-	LONG = 24 << 10,             /* bytes in a buffer, of those of long messages, of which few may go round */
 };
 
 /* What follows the head of a short message of several cells. */
@@ -104,8 +103,12 @@ static inline int give(struct nic *nic, struct nic_link *link, uint64_t head, ui
 	uint64_t first = copied ? 0 : at / LINE * LINE; /* what was copied begins in the first line */
 
 	nic_packet_set(p, head);
-	p->imm = link->few && len > LONG; /* a hint: the peer returns it soon */
+	p->imm = 0;
 	nic_packet_buffer(p, index, at);
+	if (nic_unlikely(link->few)) {
+		link->few = false;
+		p->buf.handle = 1;
+	}
 	nic_link_store(link, p, pos, 1);
 	link->balance--;
 	nic_count(nic, packets_sent, 1);

@@ -107,8 +107,8 @@ static bool settles(struct nic_row *r, uint32_t class, bool read, uint64_t bytes
 		c->rows = 0;
 	r->seen = true;
 	r->read[class] = read;
-	if (*settle > bytes) {
-		*settle -= (uint32_t)bytes;
+	if (*settle > bytes / 2) { /* more than half of it does */
+		*settle = *settle > bytes ? *settle - (uint32_t)bytes : 1;
 		return true;
 	}
 	*settle = 1;
@@ -132,16 +132,18 @@ static bool is_hopeless(const struct nic_pace *p, bool read, uint64_t cost)
 	return p->trial && p->way == read && is_clearly_worse(cost, p->cost[!read]);
 }
 
-/* The first of a class: what is clearly worse for the next shorter ones is not tried at once, either. */
-static void take_over(struct nic_row_class *c, uint32_t class)
+/* The first of a class: what is guessed, and clearly better for the next shorter ones, too, is gone without a try of the other way at once. */
+static void take_over(struct nic_row_place *at, uint32_t class)
 {
-	const struct nic_pace *shorter = &c[-1].pace;
-	struct nic_pace *p = &c->pace;
+	struct nic_pace *p = &at->of[class].pace;
+	const struct nic_pace *shorter;
+	bool guess = nic_row_guess(class, at->apart);
 
-	if (p->cost[0] || p->cost[1] || class % NIC_ROW_LENGTHS == 0 || !shorter->cost[0] || !shorter->cost[1])
+	if (class % NIC_ROW_LENGTHS == 0 || p->cost[0] || p->cost[1] || p->way != guess)
 		return;
-	if (is_clearly_worse(shorter->cost[0], shorter->cost[1]) || is_clearly_worse(shorter->cost[1], shorter->cost[0]))
-		*p = (struct nic_pace){ .cost = { shorter->cost[0], shorter->cost[1] }, .period = NIC_PACE_SOON, .way = nic_pace_better(shorter) };
+	shorter = &at->of[class - 1].pace;
+	if (shorter->cost[guess] && is_clearly_worse(shorter->cost[!guess], shorter->cost[guess]))
+		*p = (struct nic_pace){ .cost = { shorter->cost[0], shorter->cost[1] }, .period = NIC_PACE_SOON, .way = guess };
 }
 
 /*
@@ -154,7 +156,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	struct nic_pace *p = &c->pace;
 	uint64_t cost;
 
-	take_over(c, class);
+	take_over(&link->row.at[link->row.place], class);
 	if (settles(&link->row, class, read, bytes))
 		return;
 	c->ns = (c->rows ? c->ns : 0) + ns;

@@ -76,7 +76,7 @@ static inline void give_surplus(struct nic *nic, struct nic_link *link)
 static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_taken *out, uint8_t *buffer,
                                uint32_t len, bool whole)
 {
-	link->keeps = nic_likely(!link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].imm) ? nic->keeps : NIC_KEEPS_FEW; /* as its sender would have it */
+	link->keeps = nic_likely(!link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].buf.handle) ? nic->keeps : NIC_KEEPS_FEW;
 	if (nic_unlikely(link->rx_ahead != link->rx_pos))
 		ask_for(buffer, len);
 	nic_link_take(link, 1);
@@ -259,6 +259,7 @@ uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq,
 		ask_for(out[0].data, out[0].length);
 	nic_link_take(link, n);
 	link->balance += (int32_t)n;
+	link->keeps = nic->keeps;
 	nic_link_consume_row(link, n, n, 1);
 	nic_count(nic, packets_received, n);
 	nic_count(nic, recv_short, n);

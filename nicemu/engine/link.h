@@ -132,11 +132,15 @@ struct nic_row {
 /* Long messages in buffers (ctl/bulk.c).  nic_clock: */
 struct nic_bulk {
 	struct nic_pace pace; /* many (0) or few (1) go round */
-	uint64_t began;       /* the round; */
-	uint64_t left, asked; /* when the last buffer left, and when there was one to leave */
-	uint32_t n;           /* of the round have left, */
-	uint32_t looks;       /* and so often had this side looked at its NIC when the last one did */
-	bool away;            /* the peer takes none just now */
+	uint64_t began;       /* the round, if one is running, */
+	uint32_t from;        /* there in the link */
+	uint32_t vain;        /* rounds of few that were none, since the last one that was */
+	uint64_t left, asked; /* when the last buffer might leave, and when there was one to leave */
+	uint32_t looks;       /* so often had this side looked at its NIC when the last one might */
+	uint32_t taken;       /* by the peer, when it took none for too long */
+	bool away;            /* it has taken none since */
+	bool running;
+	bool held;            /* the last one that was to leave had to wait */
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */
@@ -159,7 +163,7 @@ struct nic_link {
 	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
 	bool demotes;                     /* answers of more than a line let go of their lines */
 	uint8_t keeps;                    /* surplus of buffers that is not returned yet */
-	bool few;                         /* long messages in buffers: few go round (ctl/bulk.c) */
+	bool few;                         /* the next buffer is one of few that go round (ctl/bulk.c) */
 	/* less often */
 	_Atomic uint32_t *tx_head;        /* how far the peer has read its ring, every so often; */
 	_Atomic uint32_t *tx_exact;       /* and exactly */

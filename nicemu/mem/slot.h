@@ -81,7 +81,7 @@ struct nic_packet {
 		uint8_t data[NIC_PAYLOAD];
 		struct {
 			uint32_t buffer; /* index in the pool */
-			uint32_t handle; /* WRITE_BUF: memory handle at the receiver; READ_BUF: id of the claim */
+			uint32_t handle; /* WRITE_BUF: memory handle at the receiver; READ_BUF: id of the claim; SEND_BUF: 1, to be returned soon */
 			uint64_t addr;   /* WRITE_BUF: target address; READ_BUF: offset in the message */
 		} buf;
 		struct {

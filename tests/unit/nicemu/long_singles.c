@@ -185,15 +185,15 @@ static void they_settle(void)
 {
 	BEGIN_ROWS();
 	ba()->row.seen = true;
-	singles(7, MB, false, 0, 0);
+	singles(8, MB, false, 0, 0);
 	CHECK_EQ(class_of(S + 1)->rows, 0);
 	singles(1, MB, false, 0, 0);
 	CHECK_EQ(class_of(S + 1)->rows, 1);
-	singles(7, MB, true, 0, 0);
+	singles(8, MB, true, 0, 0);
 	CHECK_EQ(class_of(S + 1)->rows, 0);
 	singles(1, MB, true, 0, 0);
 	CHECK_EQ(class_of(S + 1)->rows, 1);
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 41; i++) {
 		CHECK_EQ(class_of(1)->rows, 0);
 		nic_row_took(ba(), 1, false, FAST, MB);
 	}
