@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Buffers: what a stream of long messages could have if a transport cost nothing but its two copies.  Two threads, each bound to a
- * processor (the first two that they may use; bench/probe tells whether they are two cores), one of which copies BYTES from its memory into buffers, in turn, the
+ * core (the first two that they may use, as bench/probe does), one of which copies BYTES from its memory into buffers, in turn, the
  * other one from there into its own.  How many buffers go round decides in which cache they lie.
  *
  *     buffers [-m BYTES] [-i N] [COUNT...]
@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cores.h"
+
 enum { LINE = 128, ROOM = LINE, COUNT_MOST = 1024, BYTES_MOST = 1 << 20 };
 
 static struct {
@@ -29,23 +31,6 @@ static int cpus[2];
 static size_t bytes = 32768;
 static long copies = 4000, count;
 static char *buffers, *memory[2];
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static bool bind_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((unsigned)cpu, &set);
-	return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
-}
 
 /* Each buffer begins at another place in its page, as those of the NIC do. */
 static char *buffer(long i)
@@ -64,7 +49,7 @@ static void await(const _Atomic long *n, long least)
 static void *receiver(void *unused)
 {
 	(void)unused;
-	bind_to(cpus[1]);
+	cores_bind_to(cpus[1]);
 	for (long i = 0; i < copies; i++) {
 		await(&filled.n, i + 1);
 		memcpy(memory[1], buffer(i), bytes);
@@ -84,14 +69,14 @@ static double gigabytes(void)
 		fputs("buffers: no thread\n", stderr);
 		exit(1);
 	}
-	start = now();
+	start = cores_now_ns();
 	for (long i = 0; i < copies; i++) {
 		await(&emptied.n, i + 1 - count);
 		memcpy(buffer(i), memory[0], bytes);
 		atomic_store_explicit(&filled.n, i + 1, memory_order_release); /* R0 */
 	}
 	pthread_join(thread, NULL);
-	return (double)copies * (double)bytes / (now() - start);
+	return (double)copies * (double)bytes / (cores_now_ns() - start);
 }
 
 static void usage(void)
@@ -122,19 +107,6 @@ static void *pages(size_t size)
 	return p;
 }
 
-static bool two_cores(void)
-{
-	cpu_set_t set;
-	int n = 0;
-
-	if (sched_getaffinity(0, sizeof set, &set) != 0)
-		return false;
-	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
-		if (CPU_ISSET((unsigned)cpu, &set))
-			cpus[n++] = cpu;
-	return n == 2 && bind_to(cpus[0]);
-}
-
 int main(int argc, char **argv)
 {
 	static const long usual[] = { 1, 2, 4, 6, 8, 12, 16, 24, 48, 96 };
@@ -156,7 +128,7 @@ int main(int argc, char **argv)
 		counts[n++] = usual[i];
 	for (int i = 0; i < n; i++)
 		most = counts[i] > most ? counts[i] : most;
-	if (!two_cores()) {
+	if (!cores_choose(cpus) || !cores_bind_to(cpus[0])) {
 		fputs("buffers: there is only one core\n", stderr);
 		return 4;
 	}

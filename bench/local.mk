@@ -13,6 +13,7 @@ bench_vipl_latency_LDADD = vipl/libvipl.la
 EXTRA_DIST += \
 	bench/batches.h \
 	bench/bench.h \
+	bench/cores.h \
 	bench/data.py \
 	bench/history.py \
 	bench/lines.h \

@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cores.h"
+
 enum { CHUNKS = 60, TURNS = 500, LINE = 128, LOOP = 200000, SPIN_NS = 40000000, MOST = 1 << 20 };
 
 struct flag {
@@ -39,23 +41,6 @@ static int cpus[2];
 static size_t bytes;                  /* of a message */
 static _Alignas(4096) char buffer[MOST], memory[2][2][MOST]; /* of each thread: what it sends, what it has received */
 static double second_rate;            /* chunks of arithmetic per nanosecond; read when the second thread has ended */
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static bool bind_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET((unsigned)cpu, &set);
-	return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
-}
 
 /* A0: what the other thread did before it set the flag (R0) is seen after this. */
 static void await(struct flag *f, int turn)
@@ -89,13 +74,13 @@ static void await_message(struct flag *f, int turn, int who)
 static double arithmetic_ns(void)
 {
 	uint64_t a = 1, b = 2, c = 3, d = 4;
-	double start = now_ns();
+	double start = cores_now_ns();
 
 	for (int i = 0; i < LOOP; i++) {
 		a *= 0x9e3779b97f4a7c15u, b *= 0xd6e8feb86659fd93u, c *= 0xca5a826395121157u, d *= 0x7aca0d6ae6a3fa4fu;
 		__asm__("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
 	}
-	return now_ns() - start;
+	return cores_now_ns() - start;
 }
 
 static double best_arithmetic(int times)
@@ -116,7 +101,7 @@ static void *second(void *unused)
 	int chunks = 0;
 
 	(void)unused;
-	bind_to(cpus[1]);
+	cores_bind_to(cpus[1]);
 	await(&stage, 1);
 	for (int turn = 1; turn <= CHUNKS * TURNS; turn++) {
 		await_message(&ping, turn, 1);
@@ -124,11 +109,11 @@ static void *second(void *unused)
 	}
 	await(&stage, 3);
 	set(&pong, -1);
-	start = now_ns();
+	start = cores_now_ns();
 	/* Only a wish to stop: nothing follows from it. */
 	for (; atomic_load_explicit(&stage.turn, memory_order_relaxed) == 3; chunks++)
 		arithmetic_ns();
-	second_rate = chunks / (now_ns() - start);
+	second_rate = chunks / (cores_now_ns() - start);
 	return NULL;
 }
 
@@ -145,13 +130,13 @@ static void ping_pong(double *best, double *median)
 	int turn = 1;
 
 	for (int k = 0; k < CHUNKS; k++) {
-		double start = now_ns();
+		double start = cores_now_ns();
 
 		for (int i = 0; i < TURNS; i++, turn++) {
 			message(&ping, turn, 0);
 			await_message(&pong, turn, 0);
 		}
-		chunk[k] = (now_ns() - start) / TURNS / 2;
+		chunk[k] = (cores_now_ns() - start) / TURNS / 2;
 	}
 	qsort(chunk, CHUNKS, sizeof *chunk, compare);
 	*best = chunk[0];
@@ -161,43 +146,15 @@ static void ping_pong(double *best, double *median)
 /* Both calculate, the other one from before the start until after the end: chunks per nanosecond, and the best chunk. */
 static double both(double *best)
 {
-	double start = now_ns(), t;
+	double start = cores_now_ns(), t;
 	int chunks = 0;
 
-	while (now_ns() - start < SPIN_NS) {
+	while (cores_now_ns() - start < SPIN_NS) {
 		t = arithmetic_ns();
 		*best = t < *best ? t : *best;
 		chunks++;
 	}
-	return chunks / (now_ns() - start);
-}
-
-/* The number of the first hardware thread of a processor's core, as far as this system tells. */
-static int core_of(int cpu)
-{
-	char path[96];
-	int first = cpu;
-	FILE *f;
-
-	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-	f = fopen(path, "r");
-	if (f && fscanf(f, "%d", &first) != 1)
-		first = cpu;
-	if (f)
-		fclose(f);
-	return first;
-}
-
-static bool choose(void)
-{
-	cpu_set_t set;
-	int n = 0;
-
-	sched_getaffinity(0, sizeof set, &set);
-	for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
-		if (CPU_ISSET((unsigned)cpu, &set) && (n == 0 || core_of(cpu) != core_of(cpus[0])))
-			cpus[n++] = cpu;
-	return n == 2;
+	return chunks / (cores_now_ns() - start);
 }
 
 /* False: it has said why. */
@@ -218,7 +175,7 @@ static bool options(int argc, char **argv)
 	if (argc != optind) {
 		cpus[0] = atoi(argv[optind]);
 		cpus[1] = atoi(argv[optind + 1]);
-	} else if (!choose()) {
+	} else if (!cores_choose(cpus)) {
 		fprintf(stderr, "probe: only one core may be used here\n");
 		return false;
 	}
@@ -234,7 +191,7 @@ int main(int argc, char **argv)
 
 	if (!options(argc, argv))
 		return 2;
-	if (!bind_to(cpus[0]) || pthread_create(&thread, NULL, second, NULL)) {
+	if (!cores_bind_to(cpus[0]) || pthread_create(&thread, NULL, second, NULL)) {
 		fprintf(stderr, "probe: cannot use processors %d and %d\n", cpus[0], cpus[1]);
 		return 2;
 	}

@@ -23,15 +23,11 @@ enum {
 	VAIN = 16,        /* rounds of few that do not come to their end */
 };
 
-/* How few go cannot be told here: many, then, until that is timed again. */
+/* How few go cannot be told here. */
 static void give_up(struct nic_bulk *b)
 {
 	b->vain = 0;
-	b->pace.way = 0;
-	b->pace.trial = false;
-	b->pace.gone = 0;
-	b->pace.period = b->pace.period ? b->pace.period : NIC_PACE_SOON;
-	b->pace.cost[1] = b->pace.cost[1] ? b->pace.cost[1] : NIC_PACE_LONG;
+	nic_pace_in_vain(&b->pace);
 }
 
 /* It has come to its end, at that time? */
@@ -96,7 +92,7 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	if (nic_clock_since(b->asked, now) > PAUSE) {
 		if (!is_over(link, b->asked)) /* all but the last one had left then */
 			no_round(b);
-		if (b->held) /* it is this side that is doing something else */
+		if (b->held && b->pace.way) /* it is this side that is doing something else */
 			give_up(b);
 		b->left = now;
 	}

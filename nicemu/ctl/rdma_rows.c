@@ -179,17 +179,6 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	nic_row_choose(link);
 }
 
-/* What is to be tried does not happen again and again, since it is no longer many in a row, or not all of one length: later, then. */
-static void no_trial(struct nic_link *link, struct nic_pace *p)
-{
-	p->cost[p->way] = p->cost[p->way] ? p->cost[p->way] : p->cost[!p->way];
-	p->way = !p->way;
-	p->trial = false;
-	p->gone = 0;
-	p->period = p->period ? p->period : NIC_PACE_SOON;
-	nic_row_choose(link);
-}
-
 static uint32_t messages(const struct nic_row *r)
 {
 	return r->n[0] + r->n[1];
@@ -232,8 +221,10 @@ static void judge(struct nic_link *link, uint32_t class, bool counts, bool read,
 	c->vain = counts && read == c->pace.way ? 0 : c->vain + 1;
 	if (counts)
 		nic_row_took(link, class, read, ns, bytes);
-	if (c->pace.trial && c->vain >= VAIN)
-		no_trial(link, &c->pace);
+	if (c->pace.trial && c->vain >= VAIN) { /* it is no longer many in a row, or not all of one length */
+		nic_pace_in_vain(&c->pace);
+		nic_row_choose(link);
+	}
 }
 
 /* Those that are over.  The first of some that are sent without a look in between goes as single ones do; all are sent when the way has just changed. */

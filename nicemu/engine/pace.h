@@ -67,4 +67,14 @@ static inline void nic_pace_took(struct nic_pace *p, uint32_t way, uint64_t tick
 	p->way = nic_pace_better(p);
 }
 
+/* The way to go next is not gone, or it cannot be told what it takes: the other one, then, until it is time to try this one again. */
+static inline void nic_pace_in_vain(struct nic_pace *p)
+{
+	p->cost[p->way] = p->cost[p->way] ? p->cost[p->way] : p->cost[!p->way];
+	p->way = !p->way;
+	p->trial = false;
+	p->gone = 0;
+	p->period = p->period ? p->period : NIC_PACE_SOON;
+}
+
 #endif

@@ -129,6 +129,32 @@ static void case3_data_leaves_credit_for_control(void)
 	job_close();
 }
 
+/* 3b. Nor does the end of the connection overtake the data that wait for credit. */
+static void case3_close_waits_for_data(void)
+{
+	struct via_send send;
+
+	REQUIRE(pair_of(12, 2, 2, 4, 2, 6));
+	via_match_engine(job[B].c, &engine_posted);
+	job[A].c->params.protocol = VIA_PROTO_R3;
+	job[B].c->params.rendezvous_extra = 0;
+	CHECK_EQ(match(&send, sizeof(data)), CMPI_OK);
+	fake_run();
+	job_progress(B);
+	fake_run();
+	job_progress(A);
+	CHECK_EQ(sent, 0);
+	CHECK(to(A, B)->send_head);
+	cmpi_proc_put(job[A].c, to(A, B));
+	job_turn(60);
+	CHECK_EQ(sent, 1);
+	CHECK_EQ(received, 1);
+	CHECK(!memcmp(data, room, sizeof(data)));
+	CHECK_EQ(to(A, B)->state, VIA_CONN_CLOSED);
+	CHECK_EQ(job[A].errors + job[B].errors, 0);
+	job_close();
+}
+
 /* 4. Not enough credit for a series of eager packets: rendezvous takes one. */
 static void case4_eager_burst_becomes_rendezvous(void)
 {
@@ -413,6 +439,7 @@ int main(void)
 	CASE(case1_both_out_of_credit);
 	CASE(case2_one_way_traffic);
 	CASE(case3_data_leaves_credit_for_control);
+	CASE(case3_close_waits_for_data);
 	CASE(case4_eager_burst_becomes_rendezvous);
 	CASE(case5_r3_gets_more_receives);
 	CASE(case6_no_noop_storm);

@@ -170,6 +170,7 @@ static void given_up(void)
 	BEGIN(1);
 	b = &ab()->bulk;
 	b->pace.period = 0;
+	b->pace.cost[0] = 1000;
 	b->pace.trial = true;
 	send(FEW);
 	CHECK(held_back());
@@ -178,7 +179,7 @@ static void given_up(void)
 	CHECK(turn());
 	CHECK(!b->pace.way && !b->pace.trial && !b->held);
 	CHECK_EQ(b->pace.period, NIC_PACE_SOON);
-	CHECK_EQ(b->pace.cost[1], NIC_PACE_LONG);
+	CHECK_EQ(b->pace.cost[1], 1000);
 	taken(FEW);
 	*b = (struct nic_bulk){ .pace = { .way = 1, .period = 99, .cost = { 7, 5 }, .gone = 3 } };
 	for (int i = 0; i < 16; i++) {
