@@ -114,20 +114,21 @@ static bool is_read(const struct nic_link *link, uint32_t total)
 	return total > NIC_ROW_ABOVE && (link->row.open > link->row.own || nic_row_reads(link->row.reads, total, NIC_ROW_MANY));
 }
 
-/* Does a transfer of so many bytes, not none, go in packets, if the peer is there?  A single short one only where that is the faster way. */
+/* Does a transfer of so many bytes, not none, go in packets, if the peer is there?  A single one that is not long only where that is the faster way. */
 static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op, uint32_t total)
 {
-	bool row = in_a_row(nic, link), write = op == NIC_CTL_RDMA_WRITE;
+	bool row = in_a_row(nic, link), write = op == NIC_CTL_RDMA_WRITE, raced = !row && nic_link_brief_races(link, write, total);
 
-	if (!row && nic_link_brief_races(link, write, total)) {
+	if (raced) {
 		if (!nic_dma_brief(link, write, total))
 			return false;
 	} else if (nic->waiting.crowded && link->impatient) { /* the peer's turn comes when this process waits */
 		return false;
 	}
 	if (op == NIC_CTL_RDMA_READ)
-		return total <= link->get_max ? !nic_in_doubt(&link->get) : total <= (row ? link->stream_busy : link->stream_max) && !is_read(link, total);
-	return total <= (row ? link->put_busy : link->put_max) && !(row && nic_row_reads(link->row.reads, total, NIC_ROW_PUT)) && !nic_in_doubt(&link->put);
+		return total <= link->get_max ? !nic_in_doubt(&link->get) :
+		                                raced || (total <= (row ? link->stream_busy : link->stream_max) && !is_read(link, total));
+	return (raced || total <= (row ? link->put_busy : link->put_max)) && !(row && nic_row_reads(link->row.reads, total, NIC_ROW_PUT)) && !nic_in_doubt(&link->put);
 }
 
 /*
@@ -172,10 +173,18 @@ static inline bool is_in_row(const struct nic *nic, struct nic_link *link, bool 
 	return total > NIC_ROW_ABOVE && in_a_row(nic, link) && nic_row_has(nic, link, write, remote, total);
 }
 
-/* Does it depend on the times whether the transfer that begins now is a stream? */
-static inline bool streams_raced(const struct nic_link *link, uint32_t total)
+/* Does it depend on the times whether such a transfer is a stream?  Where it would be one anyway, from the first on. */
+static inline bool streams_raced(const struct nic *nic, const struct nic_link *link, bool write, uint32_t total)
 {
-	return link->raced && !link->stream_later && nic_link_races(link, total);
+	return nic_link_races(link, total) && (!link->stream_later || total <= (write ? link->put_max : link->stream_max)) && is_single(nic, link);
+}
+
+/* Is a transfer of so many bytes, not none, a stream, if the peer is there? */
+static inline bool as_stream(const struct nic *nic, struct nic_link *link, uint32_t op, uint32_t total)
+{
+	bool write = op == NIC_CTL_RDMA_WRITE;
+
+	return streams_raced(nic, link, write, total) ? nic_dma_streams(link, write, total) : in_packets(nic, link, op, total);
 }
 
 static enum nic_way how(const struct nic *nic, struct nic_link *link, const struct work *w)
@@ -188,7 +197,7 @@ static enum nic_way how(const struct nic *nic, struct nic_link *link, const stru
 	if (!link->cma)
 		return NIC_STREAM;
 	link->raced = races(link, write, w->total) && !imm && is_single(nic, link) && is_timed(link, write, w->total);
-	packets = streams_raced(link, w->total) ? nic_dma_streams(link, write, w->total) : w->total && !imm && in_packets(nic, link, w->op, w->total);
+	packets = w->total && !imm && as_stream(nic, link, w->op, w->total);
 	halves = in_halves(nic, link, w->op, w->total);
 	begun(nic, link);
 	if (absent(link) || !nic_link_reserve(link, NIC_RING_RESERVE + NIC_PUT_PARTS - 1))
@@ -425,8 +434,7 @@ nic_noinline void nic_promise_kept(struct nic *nic)
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && !(nic_link_races(link, r->length) && is_single(nic, link)) &&
-	               (!in_packets(nic, link, r->op, r->length) || absent(link))))
+	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && (!as_stream(nic, link, r->op, r->length) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
 }
@@ -480,8 +488,10 @@ static inline bool by_value(const struct nic *nic, struct nic_link *link, bool w
 		return false;
 	if (row || first) /* as the last one was followed by others, so is this one: alone it would hold them up */
 		return total <= busy;
+	if (total > NIC_VALUE_ONE)
+		return false;
 	if (!nic_link_brief_races(link, write, total))
-		return total <= single && total <= NIC_VALUE_ONE;
+		return total <= single;
 	if (!nic_dma_brief(link, write, total))
 		return false;
 	link->raced = is_single(nic, link) && nic_dma_brief_due(link, write, total);

@@ -353,6 +353,8 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
+	if (nic_unlikely(a->began) && !nic_buffer_known(nic, index, len))
+		a->began = 0; /* as in are_known */
 	if (a->to) {
 		nic_rdma_fetch_part(nic, link, a, nic_buffer(nic, index), len, !(flags & NIC_PF_ERROR) && !offset);
 		return;
@@ -368,8 +370,6 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		read_failed(nic, link, a, NIC_ST_PROTECTION);
 		return;
 	}
-	if (!nic_buffer_known(nic, index, len))
-		a->began = 0; /* as in are_known */
 	for (unsigned i = 0; i < n; i++) {
 		nic_host_write(nic, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
 		at += to[i].iov_len;

@@ -28,14 +28,11 @@ enum {
 	STREAM_LATER_SLOW = 32 << 20,
 	STREAM_MAX = 1 << 20, /* bytes: longer streams fall out of the caches; where a call is slow they may be worth it all the same */
 	STREAM_MAX_SLOW = 4 << 20,
-	/*
-	 * Fewer bytes than these may take longer by a system call than by way of the other NIC: of a read and a write, which are timed, and of
-	 * many in a row, where both ends are at work.
-	 */
+	/* What is not longer goes by way of the other NIC where it is not timed: a read, which is short, and a write; */
 	GET_BRIEF = 512,
 	PUT_BRIEF = 1024,
 	BEHIND = 40, /* ns that a descriptor takes when its transfer is over, and a command does not */
-	GET_ROW = 4096,
+	GET_ROW = 4096, /* and of many in a row, where both ends are at work */
 	PUT_ROW = 8192,
 	PUT_ROW_FAST = 4096,
 	GET_FAIR = 32 << 10, /* where system calls are slow but copies are not: of one at a time; longer ones are timed; */
@@ -112,8 +109,7 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->race_max = pull > FAIR ? STREAM_MAX_SLOW : STREAM_MAX;
 		link->stream_later = pull > FAIR ? STREAM_LATER_SLOW : STREAM_LATER;
 		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* of longer transfers a half is worth it everywhere */
-		link->brief_race_max[0] = nic_ticks() ? GET_BRIEF : 0; /* without a counter all would go alone */
-		link->brief_race_max[1] = nic_ticks() ? PUT_BRIEF : 0;
+		link->brief_race_max[0] = link->brief_race_max[1] = nic_ticks() ? NIC_RACE_ABOVE : 0; /* without a counter all would go alone */
 		return;
 	}
 	link->stream_max = link->stream_busy = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;
@@ -144,7 +140,12 @@ bool nic_dma_halves(const struct nic_link *link, bool write, uint32_t len)
 
 static uint32_t brief_class_of(uint32_t len)
 {
-	return len <= NIC_BRIEF_RACE ? 0 : len <= 8 * NIC_BRIEF_RACE ? 1 : NIC_BRIEF_RACES - 1;
+	static const uint32_t most[NIC_BRIEF_RACES - 1] = { 32, 256, 512, 1024, 2048, 4096, 8192 };
+	uint32_t i = 0;
+
+	while (i < NIC_BRIEF_RACES - 1 && len > most[i])
+		i++;
+	return i;
 }
 
 bool nic_dma_brief(const struct nic_link *link, bool write, uint32_t len)

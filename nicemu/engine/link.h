@@ -69,12 +69,11 @@ enum {
 	NIC_PUT_MAX = 32 << 20, /* bytes of a write in packets, at most: of its parts a claim counts NIC_CLAIM_PLACES */
 	NIC_PUT_PARTS = 8,      /* of these under way at once */
 	NIC_POSTED = 128,       /* posted writes under way at once */
-	NIC_RACE_ABOVE = 16 << 10, /* bytes: fewer than a timed transfer has, or as many, go one way everywhere (engine/dma.h); */
+	NIC_RACE_ABOVE = 16 << 10, /* bytes: longer ones race as streams or by halves or alone, these and shorter ones in packets or alone (engine/dma.h); */
 	NIC_RACE = 32 << 10,    /* the longest transfer of the first class that is timed; of each further one it is twice as long */
 	NIC_RACES = 8,          /* streams or not */
 	NIC_HALF_RACES = 4,     /* halves or not */
-	NIC_BRIEF_RACE = 32,    /* the longest short transfer of the first class; of each further one it is eight times as long */
-	NIC_BRIEF_RACES = 3,
+	NIC_BRIEF_RACES = 8,    /* up to 32 and 256 bytes, and on by twice as many to NIC_RACE_ABOVE */
 	NIC_BRIEF_EVERY = 16,   /* of so many short transfers of a class one is timed, or each one of a trial */
 	NIC_ROW_LENGTHS = 4,
 	NIC_ROW_CLASSES = 3 * NIC_ROW_LENGTHS, /* of each kind: enum nic_row_kind */

@@ -231,6 +231,58 @@ static void timed_briefs(void)
 	pair_close(&p);
 }
 
+/* Those of up to 16 KB race, too, by twice as many bytes, even where no length says packets. */
+static void timed_middle(void)
+{
+	static const uint32_t op[] = { NIC_CTL_RDMA_READ, NIC_CTL_RDMA_WRITE };
+	uint8_t none[sizeof(ab()->brief_pace)] = { 0 };
+
+	BEGIN(0, UINT32_MAX);
+	ab()->get_max = 512;
+	ab()->brief_race_max[0] = ab()->brief_race_max[1] = NIC_RACE_ABOVE;
+	pair_poll(&p);
+	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
+	for (unsigned write = 0; write < 2; write++)
+		for (uint32_t class = 2, len = 512; len <= NIC_RACE_ABOVE; class ++, len *= 2) {
+			struct nic_pace *pace = &ab()->brief_pace[write][class];
+
+			for (unsigned i = 0; i < 2 * NIC_PACE_FIRST_TRY; i++)
+				CHECK_EQ(went_alone(op[write], len - i % 3, i), i < NIC_PACE_FIRST_TRY);
+			CHECK(pace->cost[0] && pace->cost[1] && pace->period);
+			for (uint8_t way = 0; way < 2; way++) {
+				*pace = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = NIC_PACE_MOST };
+				CHECK_EQ(went_alone(op[write], len, way), !way);
+			}
+			*pace = (struct nic_pace){ .cost = { 0 } };
+			CHECK(memcmp(ab()->brief_pace, none, sizeof(none)) == 0); /* no other class was timed */
+		}
+	CHECK(went_alone(NIC_CTL_RDMA_READ, NIC_RACE_ABOVE + 1, 1)); /* too long */
+	CHECK(memcmp(ab()->brief_pace, none, sizeof(none)) == 0);
+	pair_close(&p);
+}
+
+/* Long ones that race as streams or otherwise: alone, by command. */
+static void timed_streams(void)
+{
+	static const uint32_t op[] = { NIC_CTL_RDMA_READ, NIC_CTL_RDMA_WRITE };
+
+	BEGIN(0, UINT32_MAX);
+	ab()->race_max = 70000;
+	pair_poll(&p);
+	memset(p.a.nic->buffer_known, UINT8_MAX, sizeof(p.a.nic->buffer_known));
+	for (unsigned write = 0; write < 2; write++) {
+		for (unsigned i = 0; i < 2 * NIC_PACE_FIRST_TRY; i++)
+			CHECK_EQ(went_alone(op[write], 65536, i), i < NIC_PACE_FIRST_TRY);
+		CHECK(ab()->pace[write][1].cost[0] && ab()->pace[write][1].cost[1]);
+		for (uint8_t way = 0; way < 2; way++) {
+			ab()->pace[write][1] = (struct nic_pace){ .cost = { 2u << (29 * way), 2u << (29 * !way) }, .way = way, .period = 32 };
+			CHECK_EQ(went_alone(op[write], 65536, way), !way);
+		}
+	}
+	CHECK_EQ(counter(p.a.nic, "rdma_now"), 2 * (NIC_PACE_FIRST_TRY + 1));
+	pair_close(&p);
+}
+
 /* One of many goes in packets where a single one does not: others are under way, or the host has not looked since the one before. */
 static void many_in_a_row(void)
 {
@@ -342,6 +394,8 @@ int main(void)
 	CASE(commands_only_alone);
 	CASE(timed_halves);
 	CASE(timed_briefs);
+	CASE(timed_middle);
+	CASE(timed_streams);
 	CASE(many_in_a_row);
 	CASE(many_where_cores_are_short);
 	CASE(halves_in_a_row);

@@ -165,7 +165,7 @@ static void not_out_of_the_card(void)
 	pair_close(&p);
 }
 
-/* A single one goes so where that is the faster way, and is timed now and then. */
+/* A single one goes so where that is the faster way, and is timed now and then; not out of a buffer that has not been read here before. */
 static void timed_reads(void)
 {
 	struct nic_pace *pace;
@@ -195,6 +195,14 @@ static void timed_reads(void)
 	CHECK_EQ(ab()->ask[ab()->ask_head % NIC_CLAIMS].began, 0);
 	pair_poll(&p);
 	CHECK(refused(100));
+	ab()->brief_race_max[0] = NIC_RACE_ABOVE;
+	for (int known = 0; known < 2; known++) {
+		memset(p.a.nic->buffer_known, known ? UINT8_MAX : 0, sizeof(p.a.nic->buffer_known));
+		ab()->brief_pace[0][5] = (struct nic_pace){ .cost = { 1u << 29, 0 }, .way = 1, .trial = true, .period = 32 };
+		CHECK_EQ(fetch(0, 0, NIC_VALUE_ONE), NIC_OK);
+		pair_poll(&p);
+		CHECK_EQ(ab()->brief_pace[0][5].cost[1] != 0, known);
+	}
 	nothing_left();
 	pair_close(&p);
 }

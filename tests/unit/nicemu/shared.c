@@ -69,7 +69,7 @@ static void timed_when_known(void)
 	pair_close(&p);
 }
 
-/* The first stream is tried behind many bytes that went otherwise. */
+/* The first stream is tried behind many bytes that went otherwise, but for those that are streams anyway: what else they could be is tried from the first on. */
 static void timed_later(void)
 {
 	BEGIN(0, UINT32_MAX);
@@ -86,6 +86,19 @@ static void timed_later(void)
 	}
 	CHECK_EQ(counter(p.a.nic, "bytes_read"), 3 * 32768);
 	CHECK_EQ(counter(p.b.nic, "bytes_read_buffer"), 2 * 32768);
+	ab()->stream_later = BIG;
+	ab()->stream_max = ab()->put_max = 30000;
+	for (uint32_t write = 0; write < 2; write++)
+		for (uint32_t longer = 0; longer < 2; longer++) {
+			ab()->pace[write][0] = (struct nic_pace){ .cost = { 1, 2u << 29 }, .way = 0, .period = 32 };
+			ab()->pace[write][0].way = (uint8_t)longer;
+			post(0, write ? NIC_CTL_RDMA_WRITE : NIC_CTL_RDMA_READ, 0, 0, 30000 + longer);
+			pair_poll(&p);
+			CHECK(good(&p.a.desc[0]));
+			CHECK(ab()->pace[write][0].cost[0] > 1 && ab()->pace[write][0].cost[1] == 2u << 29);
+		}
+	CHECK_EQ(counter(p.a.nic, "bytes_read"), 3 * 32768 + 60001);
+	CHECK_EQ(counter(p.a.nic, "bytes_write"), 60001);
 	pair_close(&p);
 }
 
