@@ -10,7 +10,13 @@
 
 enum {
 	PATIENCE = 64,               /* looks for room on a full link */
-	CELLS_MOST = 400,            /* bytes of a message in cells: those of a buffer come faster, alone (where cores are far apart from some 650 on) and in a stream */
+	/*
+	 * Bytes of a message in cells, whose lines the peer asks for while it waits and so takes from a sender that is at the last of them; a buffer's come behind
+	 * its cell, undisturbed: one of a stream, an answer, and where a sender lets go of its lines.
+	 */
+	CELLS_ROW = NIC_BRIEF,
+	CELLS_ANSWER = NIC_PAYLOAD + 3 * NIC_PAYLOAD_MORE,
+	CELLS_DEMOTED = 400,
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
@@ -26,6 +32,14 @@ static nic_noinline void fill_short(struct nic_link *link, struct nic_packet *p,
 	f.room -= sizeof(msg->head);
 	nic_fill(&f, msg->a, msg->alen);
 	nic_fill(&f, msg->b, msg->blen);
+}
+
+/* Should a message of so many bytes go in a buffer, though there is room for its cells? */
+static inline bool many(const struct nic_link *link, uint64_t len)
+{
+	if (nic_unlikely(link->demotes))
+		return len > CELLS_DEMOTED;
+	return len > CELLS_ROW && (len > CELLS_ANSWER || link->rx_pos == link->answered);
 }
 
 /* Has the link fewer cells left than should go to messages of several? */
@@ -204,7 +218,7 @@ static nic_noinline int send_short(struct nic *nic, const struct nic_vi_ctx *ctx
 		return NIC_NOT_DONE;
 	if (len > NIC_INLINE_MAX)
 		return send_in_buffer(nic, ctx, msg, link, len) ? NIC_OK : NIC_NOT_DONE;
-	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || len > CELLS_MOST) && send_in_buffer(nic, ctx, msg, link, len))
+	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || many(link, len)) && send_in_buffer(nic, ctx, msg, link, len))
 		return NIC_OK;
 	return send_filled(nic, ctx, msg, link, len);
 }
@@ -284,7 +298,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	if (nic_unlikely(len > ctx->quick_max || !nic_vi_tx_empty(ctx) || (int32_t)(link->tx_limit - link->tx_pos) <= NIC_RING_RESERVE))
 		return send_short(nic, ctx, msg, link);
 	if (nic_unlikely(len > NIC_PAYLOAD)) {
-		if (len > CELLS_MOST)
+		if (many(link, len))
 			return send_many(nic, ctx, msg, link, (uint32_t)len);
 		if (nic_unlikely(!fits_cells(msg, link)))
 			return send_short(nic, ctx, msg, link);

@@ -381,7 +381,7 @@ static void pair_open_demoting(struct pair *p, const char *demote)
 }
 
 /* `len` bytes: in cells as long as few are used up, or in buffers; in order. */
-static void pile_up(uint32_t len, bool cells)
+static void pile_up(const char *demote, uint32_t len, bool cells)
 {
 	enum { N = 110, MOST = 500 };
 	struct pair p;
@@ -389,7 +389,7 @@ static void pile_up(uint32_t len, bool cells)
 	uint64_t in_buffers;
 
 	SKIP_ASKING();
-	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	pair_open_demoting(&p, demote);
 	for (int i = 0; i < N; i++)
 		recv_desc(&p.b, fill(&p.b, i, 0, p.b.mem + i * MOST, MOST));
 	for (int i = 0; i < N; i++) {
@@ -402,7 +402,7 @@ static void pile_up(uint32_t len, bool cells)
 	}
 	in_buffers = counter(p.a.nic, "bytes_buffer") / len;
 	CHECK((N - in_buffers) * nic_packet_cells(len) < NIC_RING_CELLS);
-	CHECK(cells ? (N - in_buffers) * nic_packet_cells(len) > NIC_RING_CELLS / 2 : in_buffers == N);
+	CHECK(cells ? N - in_buffers == N || (N - in_buffers) * nic_packet_cells(len) > NIC_RING_CELLS / 2 : in_buffers == N);
 	CHECK_EQ(counter(p.a.nic, "bytes_inline") / len, N - in_buffers);
 	pair_poll(&p);
 	for (int i = 0; i < N; i++) {
@@ -416,13 +416,15 @@ static void pile_up(uint32_t len, bool cells)
 /* When the peer does not look, short messages of many cells leave the link to the others. */
 static void short_commands_pile_up(void)
 {
-	pile_up(400, true);
+	pile_up("on", 400, true);
+	pile_up("off", 108, true);
 }
 
-/* Of more than 400 bytes, with room for cells or without. */
+/* Of more bytes, with room for cells or without. */
 static void short_commands_in_buffers(void)
 {
-	pile_up(401, false);
+	pile_up("on", 401, false);
+	pile_up("off", 109, false);
 }
 
 /* `n` messages of `len` bytes one way. */
@@ -440,22 +442,29 @@ static void send_shorts(struct pair *p, struct end *from, struct end *to, int n,
 		CHECK_EQ(status_of(&to->desc[i]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
 }
 
-/* An answer, which a peer waits for, and one of a stream alike. */
-static void longer_ones_in_buffers(void)
+/* How long an answer, which a peer waits for, and one of a stream are in cells, at most. */
+static void in_cells_up_to(const char *demote, uint32_t answer, uint32_t stream)
 {
 	struct pair p;
 
-	SKIP_ASKING();
-	pair_open(&p, NIC_RELIABLE_DELIVERY);
-	for (uint32_t len = 398; len <= 402; len++) {
+	pair_open_demoting(&p, demote);
+	for (uint32_t len = stream - 2; len <= answer + 2; len++) {
 		uint64_t inside = counter(p.a.nic, "bytes_inline"), buffer = counter(p.a.nic, "bytes_buffer");
+		uint32_t cells = (len <= answer) + (len <= stream ? 4 : 0);
 
 		send_shorts(&p, &p.b, &p.a, 1, 16);
 		send_shorts(&p, &p.a, &p.b, 5, len);
-		CHECK_EQ(counter(p.a.nic, "bytes_inline"), inside + (len <= 400 ? 5 * len : 0));
-		CHECK_EQ(counter(p.a.nic, "bytes_buffer"), buffer + (len <= 400 ? 0 : 5 * len));
+		CHECK_EQ(counter(p.a.nic, "bytes_inline"), inside + cells * len);
+		CHECK_EQ(counter(p.a.nic, "bytes_buffer"), buffer + (5 - cells) * len);
 	}
 	pair_close(&p);
+}
+
+static void longer_ones_in_buffers(void)
+{
+	SKIP_ASKING();
+	in_cells_up_to("off", 228, 108);
+	in_cells_up_to("on", 400, 400);
 }
 
 /* Lines are let go of at the first message after one has come, where it has more than one line, in cells or in a buffer. */

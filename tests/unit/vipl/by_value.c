@@ -22,7 +22,13 @@ static void either_way(void test(void))
 
 static VIP_ULONG opened; /* flags of the NIC: with its lock, or without */
 
-enum { IN_CELLS = 400, LONG = 928 }; /* bytes of the longest message that goes in cells while there are buffers, and of one in a buffer */
+enum { LONG = 928 }; /* bytes of a message in a buffer */
+
+/* Of the longest one that goes in cells while there are buffers: here each comes after the NIC has heard from itself, as an answer does. */
+static unsigned in_cells(void)
+{
+	return strcmp(VipxParameterString("demote"), "on") == 0 ? 400 : 228;
+}
 
 /* How many bytes of this NIC's have gone in buffers. */
 static VIP_UINT64 in_buffers(VIP_NIC_HANDLE nic)
@@ -33,7 +39,7 @@ static VIP_UINT64 in_buffers(VIP_NIC_HANDLE nic)
 /* Short messages sent inside the command come by value: the receive stays posted, and takes the first that cannot. */
 static void values(void)
 {
-	static const unsigned lengths[] = { 8, 9, 40, 48, 49, 108, 109, IN_CELLS, IN_CELLS + 1, LONG, VIPX_SHORT_MAX };
+	const unsigned lengths[] = { 8, 9, 40, 48, 49, 108, 109, in_cells() - 1, in_cells(), in_cells() + 1, LONG, VIPX_SHORT_MAX };
 	VIPX_SHORT m = { .Head = 0x0807060504030201 };
 	uint8_t data[VIPX_SHORT_MAX];
 	VIPX_ARRIVAL next;
@@ -62,7 +68,7 @@ static void values(void)
 		CHECK_EQ(next.Data[0], m.Head);
 		CHECK(memcmp(&next.Data[1], data, lengths[i] - 8) == 0);
 	}
-	CHECK_EQ(in_buffers(o.nic), IN_CELLS + 1 + LONG + VIPX_SHORT_MAX);
+	CHECK_EQ(in_buffers(o.nic), in_cells() + 1 + LONG + VIPX_SHORT_MAX);
 	VIP(VIP_NOT_DONE, VipxCQTake(cq, &next));
 	/* What another call has brought in has taken its receive; what comes after that stays behind it. */
 	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 2, 2000), o.handle));
