@@ -21,7 +21,10 @@
 #include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
 
-enum { SENT_ALWAYS = 64 << 10 }; /* bytes of a message that is sent, where it is to be, whatever its sender did lately */
+enum {
+	SENT_ALWAYS = 64 << 10, /* bytes of a message that is sent, where it is to be, whatever its sender did lately */
+	TRIED_ALWAYS = 1024,    /* bytes of a transfer that races even where a try of the other NIC waits for its turn on a processor */
+};
 
 unsigned nic_rdma_pieces(struct nic *nic, const struct nic_vi_ctx *ctx, const struct work *w, uint64_t from, uint64_t len, struct iovec *out)
 {
@@ -119,12 +122,10 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 {
 	bool row = in_a_row(nic, link), write = op == NIC_CTL_RDMA_WRITE, raced = !row && nic_link_brief_races(link, write, total);
 
-	if (raced) {
-		if (!nic_dma_brief(link, write, total))
-			return false;
-	} else if (nic->waiting.crowded && link->impatient) { /* the peer's turn comes when this process waits */
+	if (nic->waiting.crowded && link->impatient && !(raced && total <= TRIED_ALWAYS)) /* the peer's turn comes when this process waits */
 		return false;
-	}
+	if (raced && !nic_dma_brief(link, write, total))
+		return false;
 	if (op == NIC_CTL_RDMA_READ)
 		return total <= link->get_max ? !nic_in_doubt(&link->get) :
 		                                raced || (total <= (row ? link->stream_busy : link->stream_max) && !is_read(link, total));

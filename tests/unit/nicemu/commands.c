@@ -353,6 +353,14 @@ static void many_where_cores_are_short(void)
 	CHECK_EQ(now(&write), NIC_OK);
 	nic_poll(p.a.nic);
 	CHECK_EQ(now(&write), NIC_NOT_DONE);
+	ab()->brief_race_max[1] = NIC_RACE_ABOVE;
+	for (unsigned class = 0; class < NIC_BRIEF_RACES; class ++)
+		ab()->brief_pace[1][class].way = 1;
+	for (uint32_t longer = 0; longer < 2; longer++) {
+		write.length = 1024 + longer;
+		nic_poll(p.a.nic);
+		CHECK_EQ(now(&write), longer ? NIC_OK : NIC_NOT_DONE);
+	}
 	pair_close(&p);
 }
 
