@@ -174,10 +174,10 @@ static inline bool is_in_row(const struct nic *nic, struct nic_link *link, bool 
 	return total > NIC_ROW_ABOVE && in_a_row(nic, link) && nic_row_has(nic, link, write, remote, total);
 }
 
-/* Does it depend on the times whether such a transfer is a stream?  Where it would be one anyway, from the first on. */
+/* Does it depend on the times whether such a transfer is a stream?  Where it would be one anyway, from the first on; nowhere where processes share a core. */
 static inline bool streams_raced(const struct nic *nic, const struct nic_link *link, bool write, uint32_t total)
 {
-	return nic_link_races(link, total) && (!link->stream_later || total <= (write ? link->put_max : link->stream_max)) && is_single(nic, link);
+	return nic_link_races(link, total) && !nic->waiting.crowded && (!link->stream_later || total <= (write ? link->put_max : link->stream_max)) && is_single(nic, link);
 }
 
 /* Is a transfer of so many bytes, not none, a stream, if the peer is there? */
@@ -306,7 +306,7 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 	if (way == NIC_STREAM) {
 		step = nic_put_packets(nic, vi, link, w, local);
 		if (nic_likely(step != STEP_AGAIN) || ctx->writes)
-			return step; /* else there are no buffers: alone, rather than wait for somebody to give some back */
+			return step; /* else there are no buffers: alone, rather than wait for somebody to give some back, and that is what this way takes */
 	}
 	if (way == NIC_HALVES)
 		return nic_ask_halves(nic, vi, link, e, w, local[0].iov_base);
@@ -315,12 +315,12 @@ nic_noinline enum step nic_rdma_write(struct nic *nic, uint32_t vi, struct nic_l
 		if (!p)
 			return STEP_AGAIN;
 	}
-	began = way == NIC_ALONE && link->raced ? nic_dma_start() : 0;
+	began = link->raced ? nic_dma_start() : 0;
 	error = w->total ? copy_timed(nic, link, w, local, n) : 0;
 	if (nic_unlikely(error))
 		return nic_tx_refuse(nic, e, error);
 	if (began)
-		nic_dma_took(link, true, w->total, NIC_ALONE, began);
+		nic_dma_took(link, true, w->total, way, began);
 	e->done = w->total;
 	return p ? write_imm(nic, ctx, link, e, w, p, 0) : STEP_DONE;
 }
@@ -435,7 +435,7 @@ nic_noinline void nic_promise_kept(struct nic *nic)
 /* Is all of it for this NIC alone?  By the rules for a descriptor (`how`), but for there being no room to ask. */
 static inline bool is_alone(const struct nic *nic, struct nic_link *link, const struct nic_rdma *r)
 {
-	if (nic_likely(link->cma && !in_halves(nic, link, r->op, r->length) && (!as_stream(nic, link, r->op, r->length) || absent(link))))
+	if (nic_likely(link->cma && ((!in_halves(nic, link, r->op, r->length) && !as_stream(nic, link, r->op, r->length)) || absent(link))))
 		return true;
 	return nic_dma_plain(link, r->remote, r->length);
 }

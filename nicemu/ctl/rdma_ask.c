@@ -353,7 +353,7 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		nic_count(nic, bad_packets, 1);
 		return;
 	}
-	if (nic_unlikely(a->began) && !nic_buffer_known(nic, index, len))
+	if (!nic_buffer_known(nic, index, len))
 		a->began = 0; /* as in are_known */
 	if (a->to) {
 		nic_rdma_fetch_part(nic, link, a, nic_buffer(nic, index), len, !(flags & NIC_PF_ERROR) && !offset);

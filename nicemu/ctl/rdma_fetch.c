@@ -99,6 +99,7 @@ static inline void deliver(struct nic *nic, struct nic_link *link, struct nic_as
 int nic_rdma_fetch_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a)
 {
 	uint64_t word;
+	uint32_t error;
 
 	if (a->op == NIC_OP_READ_REQ && !a->closed)
 		return 0; /* the claim of a stream is left to its writer */
@@ -109,7 +110,10 @@ int nic_rdma_fetch_advance(struct nic *nic, struct nic_link *link, struct nic_as
 	}
 	if (!(word & NIC_CLAIM_REFUSED) && (!a->closed || (word & NIC_CLAIM_PARTS)))
 		return 0;
-	finish(nic, link, a, late(nic, link, a));
+	error = late(nic, link, a);
+	if (!error)
+		timed(link, a); /* it is what that way takes while the peer is late */
+	finish(nic, link, a, error);
 	return 1;
 }
 

@@ -127,15 +127,19 @@ static void finish(struct nic *nic, struct nic_link *link, struct nic_ask *a, ui
 		nic_event(nic, NIC_EV_RDMAW_PROT, nic_vi(nic, vi)->cookie, 0, NIC_ST_OP_RDMA_WRITE);
 }
 
+static void timed(struct nic_link *link, struct nic_ask *a)
+{
+	if (a->parts <= TIMED_MOST)
+		nic_dma_took(link, true, a->part, NIC_STREAM, a->began);
+	a->began = 0;
+}
+
 int nic_rdma_post_advance(struct nic *nic, struct nic_link *link, struct nic_ask *a, uint64_t word)
 {
-	uint32_t placed = nic_claim_in_place(word);
+	uint32_t placed = nic_claim_in_place(word), error;
 
-	if (nic_unlikely(a->began) && placed) { /* the first is in place; what few others took, beside it, is little */
-		if (a->parts <= TIMED_MOST)
-			nic_dma_took(link, true, a->part, NIC_STREAM, a->began);
-		a->began = 0;
-	}
+	if (nic_unlikely(a->began) && placed) /* the first is in place; what few others took, beside it, is little */
+		timed(link, a);
 	if (nic_likely(placed >= a->parts)) {
 		nic_doubt_in_time(&link->put);
 		finish(nic, link, a, 0);
@@ -148,6 +152,9 @@ int nic_rdma_post_advance(struct nic *nic, struct nic_link *link, struct nic_ask
 	now_placed(link, a, placed);
 	if (nic_likely(!a->closed) || nic_claim_placing(word))
 		return 0;
-	finish(nic, link, a, nic_late_write(nic, link, a, placed));
+	error = nic_late_write(nic, link, a, placed);
+	if (nic_unlikely(a->began) && !error)
+		timed(link, a); /* it is what that way takes while the peer is late */
+	finish(nic, link, a, error);
 	return 1;
 }

@@ -35,7 +35,7 @@ enum {
 	GET_ROW = 4096, /* and of many in a row, where both ends are at work */
 	PUT_ROW = 8192,
 	PUT_ROW_FAST = 4096,
-	GET_FAIR = 32 << 10, /* where system calls are slow but copies are not: of one at a time; longer ones are timed; */
+	GET_FAIR = 32 << 10, /* where system calls are slow but copies are not, of one at a time: what is a stream until it has been timed; */
 	PUT_FAIR = 32 << 10,
 	ROW_SLOW = 4 << 20, /* and of many in a row: a call for each takes longer than two copies, until those fall out of the caches */
 	/* of a message, without cross-memory attach, and where system calls are slow: it had better be sent */
@@ -106,10 +106,12 @@ static void tune(const struct nic *nic, struct nic_link *link)
 		link->stream_max = 256 << 10;
 	link->impatient = strcmp(way, "auto") == 0;
 	if (link->impatient) {
+		if (!nic_ticks()) /* without a counter the first guess would be all there is: by length, then */
+			return;
 		link->race_max = pull > FAIR ? STREAM_MAX_SLOW : STREAM_MAX;
 		link->stream_later = pull > FAIR ? STREAM_LATER_SLOW : STREAM_LATER;
 		link->half_race_max = NIC_RACE << (NIC_HALF_RACES - 1); /* of longer transfers a half is worth it everywhere */
-		link->brief_race_max[0] = link->brief_race_max[1] = nic_ticks() ? NIC_RACE_ABOVE : 0; /* without a counter all would go alone */
+		link->brief_race_max[0] = link->brief_race_max[1] = NIC_RACE_ABOVE;
 		return;
 	}
 	link->stream_max = link->stream_busy = strcmp(way, "stream") == 0 ? UINT32_MAX : 0;

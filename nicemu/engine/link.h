@@ -198,7 +198,7 @@ struct nic_link {
 	bool absent;                      /* the peer was not there, and has looked at nothing since */
 	uint32_t mutual;                  /* not 0: the peer has asked lately, too */
 	uint32_t looks;                   /* of the host, as counted when the last transfer began */
-	uint32_t stream_max, stream_busy; /* bytes: up to this a read is a stream, alone and one of many */
+	uint32_t stream_max, stream_busy; /* bytes: up to this a read is a stream, alone, where that does not race, and one of many */
 	uint32_t put_max, put_busy;       /* the same of writes in packets, alone and one of many; NIC_PUT_MAX at most */
 	uint32_t get_max;                 /* bytes: up to this a read is a short one; NIC_REPLY_MAX at most */
 	uint32_t replies;                 /* that are in use, a bit each */
@@ -210,7 +210,7 @@ struct nic_link {
 	uint32_t half_min, half_row;      /* from this on transfers that are not timed are shared by halves; writes of many in a row */
 	struct nic_pace pace[2][NIC_RACES]; /* reads and writes one at a time, of up to race_max bytes: as streams (1) or otherwise (0) */
 	uint32_t race_max;
-	uint32_t stream_later;            /* bytes of timed transfers that go as their length says before streams are tried, too */
+	uint32_t stream_later;            /* bytes of timed transfers, longer than stream_max or put_max, before streams of them are tried, too */
 	struct nic_pace half_pace[2][NIC_HALF_RACES]; /* reads and writes one at a time, of up to half_race_max bytes: by halves (1) or alone (0) */
 	uint32_t half_race_max;
 	struct nic_pace brief_pace[2][NIC_BRIEF_RACES]; /* reads and writes one at a time, of up to brief_race_max bytes: with the other NIC (1) or alone (0) */

@@ -114,11 +114,14 @@ static void commands_only_alone(void)
 	CHECK_EQ(now(&between), NIC_OK); /* of that size it would not be asked anyway */
 	CHECK_EQ(now(&packets), NIC_OK);
 	CHECK_EQ(now(&packets), NIC_NOT_DONE);
+	half.length++;
+	CHECK_EQ(now(&half), NIC_NOT_DONE);
 	ab()->absent = true;
 	ab()->absent_seen = atomic_load(&ab()->asked->seen);
 	CHECK_EQ(now(&packets), NIC_OK);
 	packets.op = NIC_CTL_RDMA_READ;
 	CHECK_EQ(now(&packets), NIC_OK);
+	CHECK_EQ(now(&half), NIC_OK);
 	pair_close(&p);
 }
 
@@ -361,6 +364,14 @@ static void many_where_cores_are_short(void)
 		nic_poll(p.a.nic);
 		CHECK_EQ(now(&write), longer ? NIC_OK : NIC_NOT_DONE);
 	}
+	ab()->race_max = 70000;
+	ab()->pace[1][1].way = 1;
+	write.length = 65536;
+	nic_poll(p.a.nic);
+	CHECK_EQ(now(&write), NIC_OK);
+	p.a.nic->waiting.crowded = false;
+	nic_poll(p.a.nic);
+	CHECK_EQ(now(&write), NIC_NOT_DONE);
 	pair_close(&p);
 }
 

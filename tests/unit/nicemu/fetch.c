@@ -203,6 +203,12 @@ static void timed_reads(void)
 		pair_poll(&p);
 		CHECK_EQ(ab()->brief_pace[0][5].cost[1] != 0, known);
 	}
+	ab()->brief_pace[0][5] = (struct nic_pace){ .cost = { 1u << 29, 0 }, .way = 1, .trial = true, .period = 32 };
+	CHECK_EQ(fetch(0, 0, NIC_VALUE_ONE), NIC_OK);
+	poll_a(LONG_AGO);
+	CHECK(is_same(0, 0, NIC_VALUE_ONE));
+	CHECK(ab()->brief_pace[0][5].cost[1]); /* one that is taken back has taken so long, too */
+	pair_poll(&p);
 	nothing_left();
 	pair_close(&p);
 }

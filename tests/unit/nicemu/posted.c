@@ -176,6 +176,13 @@ static void timed_writes(void)
 	CHECK_EQ(put(2, 0, 100), NIC_OK); /* two do */
 	pair_poll(&p);
 	CHECK(pace->cost[1] < 1u << 28);
+	CHECK_EQ(put(2, 0, 100), NIC_OK); /* the one behind them */
+	pair_poll(&p);
+	*pace = (struct nic_pace){ .cost = { 1u << 29, 0 }, .way = 1, .trial = true, .period = 32 };
+	CHECK_EQ(put(2, 0, 100), NIC_OK);
+	poll_a(LONG_AGO);
+	CHECK(pace->cost[1]); /* one that is taken back has taken so long, too */
+	pair_poll(&p);
 	pair_close(&p);
 }
 

@@ -333,6 +333,12 @@ static void no_buffers(void)
 	CHECK_EQ(counter(p.a.nic, "bytes_write"), 20000);
 	CHECK(is_pattern(p.b.mem, 20000, 8));
 	CHECK(good(post(2, NIC_CTL_RDMA_WRITE, 0, 0, 20000)));
+	ab()->brief_race_max[1] = NIC_RACE_ABOVE;
+	ab()->brief_pace[1][7] = (struct nic_pace){ .cost = { 1u << 29, 0 }, .way = 1, .trial = true, .period = 32 };
+	pair_poll(&p);
+	CHECK(good(post(2, NIC_CTL_RDMA_WRITE, 0, 0, 10000)));
+	CHECK(ab()->brief_pace[1][7].cost[1] && ab()->brief_pace[1][7].gone == 1); /* a trial ends so, too */
+	ab()->brief_race_max[1] = 0;
 	while (n--)
 		nic_buffer_give(p.a.nic, index[n]);
 	CHECK(!done(post(3, NIC_CTL_RDMA_WRITE, 0, 0, 20000)));
