@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/engine/cores.h"
 #include "tests/unit/nicemu/pair.h"
 
 enum { PATIENCE = 120 /* seconds */, PLACES = 64 };
@@ -174,6 +175,8 @@ static void life(struct end *e, int turn)
 
 static void of_and_to_the_dead(void)
 {
+	uint64_t cpus[NIC_CPU_WORDS];
+	int cores = nic_cores_allowed(cpus);
 	struct end e;
 
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -181,7 +184,8 @@ static void of_and_to_the_dead(void)
 	end_open(&e, device);
 	lay_out(&e);
 	end_vi(&e, NIC_RELIABLE_DELIVERY);
-	for (unsigned i = 0; i < rounds; i++) {
+	/* Where both have one processor nobody is there in time: they go on until the system has found another one. */
+	for (unsigned i = 0; i < rounds || (can && cores > 1 && !counter(e.nic, "bytes_helped") && i < 20 * rounds); i++) {
 		unsigned next = (unsigned)rand();
 
 		life(&e, (int)i);
@@ -194,7 +198,7 @@ static void of_and_to_the_dead(void)
 	if (can) {
 		CHECK(counter(e.nic, "rdma_posted") > 0);
 		CHECK(counter(e.nic, "rdma_fetches") > 0);
-		CHECK(counter(e.nic, "bytes_helped") > 0);
+		CHECK(cores == 1 || counter(e.nic, "bytes_helped") > 0);
 	}
 	end_close(&e);
 	munmap(board, sizeof(*board));
