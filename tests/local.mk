@@ -63,6 +63,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \
 	tests/unit/nicemu/heap \
+	tests/unit/nicemu/laps \
 	tests/unit/nicemu/long_apart \
 	tests/unit/nicemu/long_rdma \
 	tests/unit/nicemu/long_rows \

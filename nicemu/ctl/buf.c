@@ -244,7 +244,10 @@ static void recover_ring(struct nic_card_map *map, uint32_t from, uint32_t to)
 
 		if (nic_load_acquire(&p->seq) != pos + n + 1) /* L1 */
 			return;
-		n += p->op == NIC_OP_SEND ? nic_packet_cells(p->len_flags & NIC_PF_LEN) : 1;
+		if (p->op == NIC_OP_SKIP)
+			n += nic_ring_rest(pos + n);
+		else
+			n += p->op == NIC_OP_SEND ? nic_packet_cells(p->len_flags & NIC_PF_LEN) : 1;
 		nic_store_relaxed(&slot->rx_pos[from], pos + n);
 		nic_store_order();
 		recover_packet(&map->pool, p);

@@ -20,6 +20,8 @@ enum {
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
+	LAP_ROOM = NIC_RING_LAP / 8, /* cells that are free when a new lap begins */
+	LAP_BUFFERS = 512,           /* bytes: of longer messages in buffers the cells are the least */
 	LINE = 64,
 };
 
@@ -94,10 +96,41 @@ static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, u
 	return true;
 }
 
-static nic_noinline int rung(struct nic_link *link)
+/*
+ * A short lap is over: the rest of the ring is passed over, unless the peer is so far behind that its cells are wanted.  Not while buffers are
+ * counted that go round (bulk.c).
+ */
+static void skip(struct nic *nic, struct nic_link *link)
 {
-	nic_bell_ring(link);
+	uint32_t pos = link->tx_pos, cells = nic_ring_rest(pos);
+	struct nic_packet *p;
+
+	if (cells == NIC_RING_CELLS || pos / NIC_RING_CELLS % NIC_RING_FULL == NIC_RING_FULL - 1 || link->bulk.running)
+		return;
+	link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_CELLS; /* L2, as in nic_link_reserve */
+	if ((int32_t)(link->tx_limit - pos) < (int32_t)(cells + LAP_ROOM))
+		return;
+	p = &link->tx[pos & (NIC_RING_CELLS - 1)];
+	nic_packet_set(p, nic_packet_head(nic_packet_word(NIC_OP_SKIP, 0, 0), 0));
+	p->imm = 0;
+	nic_link_store(link, p, pos, cells);
+	nic_count(nic, packets_sent, 1);
+}
+
+/* A packet has left that ends a short lap, if it has cells that count, or the peer sleeps, or both. */
+static nic_noinline int left(struct nic *nic, struct nic_link *link, uint32_t cells)
+{
+	if (nic_link_lapped(link, cells))
+		skip(nic, link);
+	if (nic_link_asleep(link))
+		nic_bell_ring(link);
 	return NIC_OK;
+}
+
+/* All that may be left to do; cells: those that count for a lap. */
+static inline int leave(struct nic *nic, struct nic_link *link, uint32_t cells)
+{
+	return nic_unlikely(nic_link_lapped(link, cells) | nic_link_asleep(link)) ? left(nic, link, cells) : NIC_OK;
 }
 
 /* The head of the packet of a message in a buffer.  Opaque, so that it alone is kept while the message is copied. */
@@ -132,7 +165,7 @@ static inline int give(struct nic *nic, struct nic_link *link, uint64_t head, ui
 	else
 		nic_count(nic, bytes_given, len);
 	given(nic, link, index, first, at - first + len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+	return leave(nic, link, len <= LAP_BUFFERS);
 }
 
 /*
@@ -269,7 +302,7 @@ static nic_noinline int send_cells(struct nic *nic, const struct nic_vi_ctx *ctx
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_inline, len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+	return leave(nic, link, cells);
 }
 
 /* So many bytes that they are better off in a buffer, on a link with room. */
@@ -315,7 +348,7 @@ int nic_send_short(struct nic *nic, uint32_t vi, const struct nic_short *msg)
 	nic_count(nic, packets_sent, 1);
 	nic_count(nic, send_short, 1);
 	nic_count(nic, bytes_inline, len);
-	return nic_unlikely(nic_link_asleep(link)) ? rung(link) : NIC_OK;
+	return leave(nic, link, 1);
 }
 
 /* Whatever the quick way below is not for. */

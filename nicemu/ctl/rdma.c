@@ -132,13 +132,18 @@ static bool in_packets(const struct nic *nic, struct nic_link *link, uint32_t op
 	return (raced || total <= (row ? link->put_busy : link->put_max)) && !(row && nic_row_reads(link->row.reads, total, NIC_ROW_PUT)) && !nic_in_doubt(&link->put);
 }
 
+/* A packet that asks for nothing. */
+static inline bool idle(const struct nic_packet *p)
+{
+	return p->op == NIC_OP_RETURN || p->op == NIC_OP_SKIP;
+}
+
 /*
  * Is it one at a time?  What lies on the link may ask for the next one: how long this one takes then says little of how many go through.
- * Buffers that come back ask for nothing.
  */
 static inline bool is_single(const struct nic *nic, const struct nic_link *link)
 {
-	return !in_a_row(nic, link) && (!nic_link_any(link) || link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].op == NIC_OP_RETURN);
+	return !in_a_row(nic, link) && (!nic_link_any(link) || idle(&link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]));
 }
 
 /* Do the ways of single transfers of so many bytes race? */

@@ -434,6 +434,9 @@ static nic_noinline void other(struct nic *nic, const struct arrival *a)
 	case NIC_OP_RETURN:
 		returned(nic, a);
 		break;
+	case NIC_OP_SKIP:
+		a->link->answered += nic_ring_rest(a->link->rx_pos); /* as there */
+		break;
 	case NIC_OP_RESYNC:
 		nic_sys_resync(nic, a->link);
 		break;
@@ -605,12 +608,14 @@ static nic_noinline void whole(struct nic *nic, struct nic_link *link, const str
 	dispatch(nic, &a);
 }
 
-/* Cells of the packet; what cannot be one is judged by dispatch. */
-static inline uint32_t cells_of(const struct nic_packet *p)
+/* Cells of the next packet; what cannot be one is judged by dispatch. */
+static inline uint32_t cells_of(const struct nic_link *link, const struct nic_packet *p)
 {
 	uint32_t len = p->len_flags & NIC_PF_LEN;
 
-	return nic_likely(p->op != NIC_OP_SEND || len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
+	if (nic_likely(p->op == NIC_OP_SEND))
+		return nic_likely(len <= NIC_PAYLOAD || len > NIC_INLINE_MAX) ? 1 : nic_packet_cells(len);
+	return nic_unlikely(p->op == NIC_OP_SKIP) ? nic_ring_rest(link->rx_pos) : 1;
 }
 
 /* With `taker`, who may take messages by value, up to the next one. */
@@ -626,7 +631,7 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int
 	int n = 0;
 
 	do {
-		uint32_t cells = cells_of(p);
+		uint32_t cells = cells_of(link, p);
 
 		if (nic_unlikely(cells > 1 && !nic_buffer_any(nic)))
 			break; /* its receive may want a buffer: it waits on the link until the consumer gives some back */

@@ -136,9 +136,11 @@ static nic_noinline int take_found(struct nic *nic, const struct nic_vi_ctx *ctx
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	struct nic_packet *p = nic_link_peek(link);
 
-	if (p && p->op == NIC_OP_READ_SHORT && nic->arch->pipe->take) { /* the peer waits for nothing else, and it is soon done */
+	if (p && (p->op == NIC_OP_READ_SHORT || p->op == NIC_OP_SKIP) && nic->arch->pipe->take) { /* the peer waits for nothing else, and it is soon done */
+		bool skips = p->op == NIC_OP_SKIP;
+
 		nic_rx_run(nic, link, p, 1, true);
-		p = NULL;
+		p = skips ? nic_link_peek(link) : NULL;
 	}
 	out->length = p && p->vi == ctx - nic->slot->vi ? nic_rx_take(nic, link, p, cq, out) : 0;
 	if (nic_likely(out->length))

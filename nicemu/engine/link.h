@@ -313,6 +313,12 @@ static inline void nic_link_own(struct nic_link *link, uint32_t cells, bool answ
 		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));
 }
 
+/* Has the packet just published, of so many cells, ended a short lap? */
+static inline bool nic_link_lapped(const struct nic_link *link, uint32_t cells)
+{
+	return (link->tx_pos & (NIC_RING_LAP - 1)) < cells;
+}
+
 /* Lets go of the lines of the packet just published, but the first: that one the peer is already asking for. */
 static inline void nic_link_let_go(const struct nic_link *link, uint32_t cells)
 {

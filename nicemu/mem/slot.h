@@ -11,6 +11,11 @@
  * `seq` counts through 32 bits: a packet of an earlier lap carries a smaller number, so nobody has to clear cells.  For the
  * same reason every cell starts with a number, and a cell that goes on with a packet has its own position there: it is
  * never position + 1 of a later lap, because the ring has an even number of cells.
+ *
+ * While the consumer keeps up, the producer goes round in the first NIC_RING_LAP cells and passes over the others with a packet that
+ * counts as all of them (NIC_OP_SKIP): a sender's stores to lines that its nearest cache still has are many at a time, others come
+ * one after the other (docs/turns.md, "Short laps").  Every NIC_RING_FULL-th lap is of all cells, so that no number grows so old that the
+ * 32 bits bring it back.
  */
 #ifndef NIC_MEM_SLOT_H
 #define NIC_MEM_SLOT_H
@@ -22,6 +27,8 @@
 
 enum {
 	NIC_RING_CELLS = 512, /* a power of two */
+	NIC_RING_LAP = 128,   /* cells of a short lap; a power of two */
+	NIC_RING_FULL = 1024, /* of so many laps one is of all cells; a power of two */
 	NIC_RING_LAZY = 32,   /* cells between two publications of `head` */
 	NIC_RING_RESERVE = 4, /* cells that data leaves free for system messages */
 	NIC_PAYLOAD = 48,     /* in the first cell of a packet */
@@ -51,6 +58,7 @@ enum nic_op {
 	/* from here on not about a VI of the link, as far as the link's part of the receiver knows */
 	NIC_OP_RESYNC,     /* system: more ends are gone than could be told one by one: look at the sender's VIs */
 	NIC_OP_RETURN,     /* system: surplus buffers come back */
+	NIC_OP_SKIP,       /* system: nothing; counts as all cells up to the ring's end */
 	NIC_OP_QNIX,       /* a packet with a QNIX header (mem/qnix.h) at the start of its data */
 	NIC_OP_COUNT
 };
@@ -176,8 +184,14 @@ static inline uint32_t nic_packet_cells(uint32_t payload)
 	return payload <= NIC_PAYLOAD ? 1 : 1 + (payload - NIC_PAYLOAD + NIC_PAYLOAD_MORE - 1) / NIC_PAYLOAD_MORE;
 }
 
+/* Cells from one on to the ring's end. */
+static inline uint32_t nic_ring_rest(uint32_t pos)
+{
+	return NIC_RING_CELLS - (pos & (NIC_RING_CELLS - 1));
+}
+
 _Static_assert(sizeof(struct nic_packet) == 64 && sizeof(struct nic_more) == 64, "a cell is one cache line");
-_Static_assert(NIC_RING_CELLS >= 4 * NIC_PACKET_CELLS, "a few of the longest packets fit");
+_Static_assert(NIC_RING_LAP >= 4 * NIC_PACKET_CELLS && NIC_RING_CELLS >= 2 * NIC_RING_LAP, "a few of the longest packets fit");
 _Static_assert(offsetof(struct nic_packet, data) == 16, "header is 16 bytes");
 _Static_assert(offsetof(struct nic_packet, put.buffer) == offsetof(struct nic_packet, buf.buffer), "who looks for buffers finds it");
 
