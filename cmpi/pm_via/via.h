@@ -191,7 +191,9 @@ struct cmpi_proc {
 	/* hot: sending */
 	struct cmpi *cmpi;
 	VIP_VI_HANDLE vi;
-	uint16_t remote_credit; /* packets this side may send; 0 unless CONNECTED or CLOSING */
+	uint32_t expected;      /* R3_DATA packets to come */
+	/* from here on a line: what a message that is sent writes, and what one that is received writes */
+	_Alignas(64) uint16_t remote_credit; /* packets this side may send; 0 unless CONNECTED or CLOSING */
 	uint16_t sends_posted;  /* descriptors in the send queue */
 	uint16_t next_out;
 	uint16_t base;          /* receives this connection owns: depth + noop_extra */
@@ -213,9 +215,9 @@ struct cmpi_proc {
 	bool bye_in, bye_out;
 	bool orderly;           /* BREAKING: was CLOSING */
 	uint32_t granted;       /* packets the peer may still send: credit told less packets come */
-	uint32_t expected;      /* R3_DATA packets to come */
 	uint32_t eager_sent, eager_consumed; /* this side's eager bytes: sent, and known to be delivered */
 	uint32_t consumed;                   /* the peer's eager bytes delivered here */
+	uint16_t packet_no_out, packet_no_in; /* of matched messages */
 	struct via_incoming *eager;          /* the one eager series in progress */
 	struct via_queue backlog;
 	void *cookie;
@@ -232,7 +234,6 @@ struct cmpi_proc {
 	uint32_t atomics;                    /* operations not complete */
 	/* cold: matched messages */
 	struct via_send *send_head, *send_tail; /* rendezvous accepted for R3 or RPUT, in order */
-	uint16_t packet_no_out, packet_no_in;
 	uint32_t messages;                      /* matched messages not complete, either direction */
 	uint32_t life;                          /* counts the connections made to this peer */
 	/* cold: connection */
@@ -243,6 +244,7 @@ struct cmpi_proc {
 	uint32_t undelivered; /* sends that came back in error */
 	char reason[96];
 };
+_Static_assert(offsetof(struct cmpi_proc, backlog) == offsetof(struct cmpi_proc, remote_credit) + 64, "one line");
 
 struct cmpi {
 	struct mpip_engine engine; /* first */
