@@ -21,6 +21,7 @@ enum {
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
 	LAP_ROOM = NIC_RING_LAP / 8, /* cells that are free when a new lap begins */
+	LAP_CAME = NIC_RING_LAP / 4, /* cells that may have come meanwhile */
 	LAP_BUFFERS = 512,           /* bytes: of longer messages in buffers the cells are the least */
 	LINE = 64,
 };
@@ -97,15 +98,16 @@ static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, u
 }
 
 /*
- * A short lap is over: the rest of the ring is passed over, unless the peer is so far behind that its cells are wanted.  Not while buffers are
- * counted that go round (bulk.c).
+ * A short lap is over: the rest of the ring is passed over, unless the peer is so far behind that its cells are wanted.  Not where messages come, too:
+ * theirs push these lines out of the nearest cache, and who sends does not look at what has come.  Nor while buffers are counted that go round (bulk.c).
  */
 static void skip(struct nic *nic, struct nic_link *link)
 {
-	uint32_t pos = link->tx_pos, cells = nic_ring_rest(pos);
+	uint32_t pos = link->tx_pos, cells = nic_ring_rest(pos), came = link->rx_pos - link->rx_lap;
 	struct nic_packet *p;
 
-	if (cells == NIC_RING_CELLS || pos / NIC_RING_CELLS % NIC_RING_FULL == NIC_RING_FULL - 1 || link->bulk.running)
+	link->rx_lap = link->rx_pos;
+	if (cells == NIC_RING_CELLS || came > LAP_CAME || pos / NIC_RING_CELLS % NIC_RING_FULL == NIC_RING_FULL - 1 || link->bulk.running)
 		return;
 	link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_CELLS; /* L2, as in nic_link_reserve */
 	if ((int32_t)(link->tx_limit - pos) < (int32_t)(cells + LAP_ROOM))

@@ -168,6 +168,7 @@ struct nic_link {
 	_Atomic uint32_t *tx_exact;       /* and exactly */
 	_Atomic uint32_t *rx_head;        /* and this side the other */
 	uint32_t rx_ahead;                /* position of the packet whose payload was asked for ahead */
+	uint32_t rx_lap;                  /* rx_pos when a short lap of what is sent was last over */
 	/* the peer */
 	uint32_t peer;                    /* slot */
 	uint32_t epoch;

@@ -122,6 +122,34 @@ static void not_where_cells_count(void)
 	lap_close(&l);
 }
 
+/* Nor where as many come as go. */
+static void not_where_both_send(void)
+{
+	static const uint8_t data[8];
+	struct nic_short m = { .head = 9, .b = data, .blen = sizeof(data) };
+	struct nic_taken out;
+	struct lap l;
+
+	SKIP_ASKING();
+	lap_open(&l, 8);
+	recv_desc(&l.p.a, fill(&l.p.a, 0, NIC_CTL_POOL, l.p.a.mem, 64));
+	for (uint32_t n = 0; n < 2 * NIC_RING_LAP; n++) {
+		CHECK(lap_send(&l) && lap_take(&l));
+		if (n % 2)
+			continue;
+		CHECK_EQ(nic_send_short(l.p.b.nic, l.p.b.vi, &m), NIC_OK);
+		out = (struct nic_taken){ .data = room };
+		CHECK_EQ(nic_take_of(l.p.a.nic, l.p.a.vi, &l.p.a.recv_cq, &out), NIC_OK);
+	}
+	CHECK_EQ(l.tx->tx_pos, l.sent + 1); /* and one of open_quick */
+	for (uint32_t n = 0; n < 2 * NIC_RING_CELLS; n++) { /* one way again */
+		l.most = n == NIC_RING_CELLS ? 0 : l.most;
+		CHECK(lap_send(&l) && lap_take(&l));
+	}
+	CHECK_EQ(l.most, NIC_RING_LAP);
+	lap_close(&l);
+}
+
 /* Behind by more than a lap, the peer finds all cells in use; when it has caught up there are few again. */
 static void who_is_behind_has_the_ring(void)
 {
@@ -215,6 +243,7 @@ int main(void)
 	CASE(answers_are_told);
 	CASE(long_ones_use_all);
 	CASE(not_where_cells_count);
+	CASE(not_where_both_send);
 	CASE(who_is_behind_has_the_ring);
 	CASE(now_and_then_all_are_used);
 	CASE(rows_go_on_behind);
