@@ -633,7 +633,7 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int
 	do {
 		uint32_t cells = cells_of(link, p);
 
-		if (nic_unlikely(cells > 1 && !nic_buffer_any(nic)))
+		if (nic_unlikely(cells > 1 && p->op == NIC_OP_SEND && !nic_buffer_any(nic)))
 			break; /* its receive may want a buffer: it waits on the link until the consumer gives some back */
 		nic_link_take(link, cells);
 		if (nic_unlikely(!cut(nic, link, p)))

@@ -150,6 +150,25 @@ static void not_where_both_send(void)
 	lap_close(&l);
 }
 
+/* Who has no buffer takes what needs none. */
+static void passed_without_buffers(void)
+{
+	static uint32_t index[NIC_POOL_BUFFERS];
+	uint32_t n = 0;
+	struct lap l;
+
+	SKIP_ASKING();
+	lap_open(&l, 8);
+	while (n < NIC_POOL_BUFFERS && nic_buffer_take(l.p.b.nic, &index[n]))
+		n++;
+	for (uint32_t i = 0; i < 2 * NIC_RING_LAP; i++)
+		CHECK(lap_send(&l) && lap_take(&l));
+	CHECK(l.tx->tx_pos > 2 * NIC_RING_CELLS);
+	while (n)
+		nic_buffer_give(l.p.b.nic, index[--n]);
+	lap_close(&l);
+}
+
 /* Behind by more than a lap, the peer finds all cells in use; when it has caught up there are few again. */
 static void who_is_behind_has_the_ring(void)
 {
@@ -244,6 +263,7 @@ int main(void)
 	CASE(long_ones_use_all);
 	CASE(not_where_cells_count);
 	CASE(not_where_both_send);
+	CASE(passed_without_buffers);
 	CASE(who_is_behind_has_the_ring);
 	CASE(now_and_then_all_are_used);
 	CASE(rows_go_on_behind);
