@@ -132,7 +132,7 @@ static nic_noinline int left(struct nic *nic, struct nic_link *link, uint32_t ce
 /* All that may be left to do; cells: those that count for a lap. */
 static inline int leave(struct nic *nic, struct nic_link *link, uint32_t cells)
 {
-	return nic_unlikely(nic_link_lapped(link, cells) | nic_link_asleep(link)) ? left(nic, link, cells) : NIC_OK;
+	return nic_unlikely(nic_link_lapped(link, cells) || nic_link_asleep(link)) ? left(nic, link, cells) : NIC_OK;
 }
 
 /* The head of the packet of a message in a buffer.  Opaque, so that it alone is kept while the message is copied. */
