@@ -31,7 +31,7 @@ struct pml_qnix_request {
 	void *packed;           /* of data in pieces; NULL: none.  First: pml/monitoring takes what stands here for the type of a persistent request, and 0 for none of its own */
 	atomic_uint over;       /* ENDED, FREED */
 	bool buffered;          /* packed is of the buffer of MPI_Buffer_attach */
-	bool sends;             /* this and what follows, of data in pieces and of persistent requests */
+	bool sends;             /* this, and what has no other comment, of data in pieces and of persistent requests */
 	int peer;
 	struct ompi_datatype_t *type; /* held on to; NULL: not held */
 	struct cmpi_req cmpi;

@@ -20,7 +20,7 @@ enum {
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
 	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
-	LAP_ROOM = NIC_RING_LAP / 8, /* cells that are free when a new lap begins */
+	LAP_ROOM = NIC_RING_LAP / 2, /* cells that are free when a new lap begins: for a window of 64 messages */
 	LAP_CAME = NIC_RING_LAP / 4, /* cells that may have come meanwhile */
 	LAP_BUFFERS = 512,           /* bytes: of longer messages in buffers the cells are the least */
 	LINE = 64,
@@ -99,7 +99,7 @@ static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, u
 
 /*
  * A short lap is over: the rest of the ring is passed over, unless the peer is so far behind that its cells are wanted.  Not where messages come, too:
- * theirs push these lines out of the nearest cache, and who sends does not look at what has come.  Nor while buffers are counted that go round (bulk.c).
+ * theirs push these lines out of the nearest cache, and who sends does not look at what has come.  A round of buffers (bulk.c) does not count these cells.
  */
 static void skip(struct nic *nic, struct nic_link *link)
 {
@@ -107,7 +107,7 @@ static void skip(struct nic *nic, struct nic_link *link)
 	struct nic_packet *p;
 
 	link->rx_lap = link->rx_pos;
-	if (cells == NIC_RING_CELLS || came > LAP_CAME || pos / NIC_RING_CELLS % NIC_RING_FULL == NIC_RING_FULL - 1 || link->bulk.running)
+	if (cells > NIC_RING_CELLS - NIC_RING_LAP || came > LAP_CAME || pos / NIC_RING_CELLS % NIC_RING_FULL == NIC_RING_FULL - 1)
 		return;
 	link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_CELLS; /* L2, as in nic_link_reserve */
 	if ((int32_t)(link->tx_limit - pos) < (int32_t)(cells + LAP_ROOM))
@@ -116,6 +116,7 @@ static void skip(struct nic *nic, struct nic_link *link)
 	nic_packet_set(p, nic_packet_head(nic_packet_word(NIC_OP_SKIP, 0, 0), 0));
 	p->imm = 0;
 	nic_link_store(link, p, pos, cells);
+	link->bulk.from += cells;
 	nic_count(nic, packets_sent, 1);
 }
 

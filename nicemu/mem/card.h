@@ -26,7 +26,7 @@
 
 #define NIC_CARD_MAGIC 0x3156455258494e51ull /* "QNIXREV1" */
 enum {
-	NIC_CARD_VERSION = 16,
+	NIC_CARD_VERSION = 17,
 	NIC_POOL_BUFFERS = 32 * 1024, /* about 1 GiB of address space */
 	NIC_SLOT_BUFFERS = 16 * 1024,  /* in the hands of one slot; above, they go back to the pool */
 	NIC_PAGE = 4096,

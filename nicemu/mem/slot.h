@@ -3,7 +3,7 @@
  * The link between two process slots of a card: a ring of 64-byte cells, one producer (the sending slot's NIC), one
  * consumer (the receiving slot's NIC).  There is one ring for every ordered pair of slots, in the receiver's area.
  *
- * A packet is one cell, but for NIC_OP_SEND, whose payload goes on in the cells behind the first: its length says how many.
+ * A packet is one cell, but for NIC_OP_SEND, whose payload goes on in the cells behind the first: its length says how many; and for NIC_OP_SKIP.
  *
  * Order: the producer fills the cells of a packet and publishes it by storing `seq` = position + 1 of its first cell with
  * release [L1]; the consumer's acquire load of `seq` pairs with it.  The consumer publishes how far it has read in `head`,

@@ -234,11 +234,13 @@ static inline uint32_t some_vi(void)
 	return fuzz_seldom(6) ? FUZZ_OF(NIC_MAX_VI - 1, NIC_MAX_VI, UINT16_MAX, VIS, fuzz_word()) : avi[fuzz_below(VIS)];
 }
 
-/* Cells that the reader takes a packet for. */
-static inline uint32_t cells_of(const struct nic_packet *q)
+/* Cells that the reader takes a packet at that position for. */
+static inline uint32_t cells_of(uint32_t pos, const struct nic_packet *q)
 {
 	uint32_t len = q->len_flags & NIC_PF_LEN;
 
+	if (q->op == NIC_OP_SKIP)
+		return nic_ring_rest(pos);
 	return q->op != NIC_OP_SEND || len > NIC_INLINE_MAX ? 1 : nic_packet_cells(len);
 }
 
@@ -260,7 +262,7 @@ static inline void hostile_packet(void)
 	q->imm = fuzz_word();
 	body(q);
 	/* Out of step with its cells, the link is of no more use. */
-	nic_link_publish(link, q, fuzz_seldom(200) ? fuzz_below(NIC_PACKET_CELLS) + 1 : cells_of(q));
+	nic_link_publish(link, q, fuzz_seldom(200) ? fuzz_below(NIC_PACKET_CELLS) + 1 : cells_of(link->tx_pos, q));
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ static void mutated_packet(void)
 
 		if (fuzz_seldom(2)) /* seq stays: without it there is no packet */
 			fuzz_mutate((uint8_t *)cell + sizeof(uint32_t), sizeof(struct nic_packet) - sizeof(uint32_t));
-		if (cells_of(cell) != cells_of(&was) && !fuzz_seldom(20)) { /* as above */
+		if (cells_of(before, cell) != cells_of(before, &was) && !fuzz_seldom(20)) { /* as above */
 			cell->op = was.op;
 			cell->len_flags = was.len_flags;
 		}
