@@ -348,7 +348,7 @@ static inline uint32_t take_row(struct cmpi *c, struct cmpi_proc *proc, uint32_t
 	return take_row_of(c, proc, most, 0, false);
 }
 
-/* As many as there are: a row that is not full was the last. */
+/* As many as there are: a row that is not full was the last, or the link's next lap begins behind it, which the next look sees. */
 static __attribute__((noinline)) uint32_t take_rows(struct cmpi *c, struct cmpi_proc *proc, uint32_t most)
 {
 	uint32_t n = 0, row;

@@ -61,6 +61,16 @@ static void lap_close(struct lap *l)
 	pair_close(&l->p);
 }
 
+/* Eight that nobody has taken yet, four of each lap. */
+static void lap_across(struct lap *l)
+{
+	while ((l->tx->tx_pos + 4) & (NIC_RING_LAP - 1))
+		CHECK(lap_send(l) && lap_take(l));
+	for (uint32_t n = 0; n < 8; n++)
+		CHECK(lap_send(l));
+	CHECK_EQ(l->tx->tx_pos & CELL, 4);
+}
+
 /* Messages of a cell, of two, and in buffers. */
 static void first_cells_go_round(void)
 {
@@ -222,11 +232,7 @@ static void rows_go_on_behind(void)
 
 	SKIP_ASKING();
 	lap_open(&l, 8);
-	while ((l.tx->tx_pos + 4) & (NIC_RING_LAP - 1))
-		CHECK(lap_send(&l) && lap_take(&l));
-	for (uint32_t n = 0; n < 8; n++)
-		CHECK(lap_send(&l));
-	CHECK_EQ(l.tx->tx_pos & CELL, 4);
+	lap_across(&l);
 	CHECK_EQ(nic_take_row(l.p.b.nic, l.p.b.vi, &l.p.b.recv_cq, row, 8), 4);
 	l.taken += 4;
 	CHECK_EQ(nic_take_row(l.p.b.nic, l.p.b.vi, &l.p.b.recv_cq, row, 8), 0);
@@ -243,11 +249,7 @@ static void found_after_a_death(void)
 
 	SKIP_ASKING();
 	lap_open(&l, 300);
-	while ((l.tx->tx_pos + 4) & (NIC_RING_LAP - 1))
-		CHECK(lap_send(&l) && lap_take(&l));
-	for (uint32_t n = 0; n < 8; n++)
-		CHECK(lap_send(&l));
-	CHECK_EQ(l.tx->tx_pos & CELL, 4);
+	lap_across(&l);
 	nic_poll(l.p.a.nic); /* takes what came back */
 	nic_card_lock(l.p.a.nic->card);
 	nic_buffer_recover(l.p.a.nic, l.p.b.nic->me);
