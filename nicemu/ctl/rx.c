@@ -240,35 +240,33 @@ static void name_buffer(const struct nic *nic, const struct nic_rxe *e, const ui
 	desc->seg[1].length = len;
 }
 
-/* Too long for the receive's segments, and it may have a buffer; nic_rx_run has seen to it that there is one. */
-static void into_buffer(struct nic *nic, const struct nic_rxe *e, const uint8_t *data, uint32_t len)
+/* Is a message of that length too long for the receive's segments, and may it have a buffer? */
+static bool wants_buffer(const struct nic_rxe *e, uint32_t len)
 {
-	uint32_t index;
-
-	if (!nic_buffer_take(nic, &index))
-		return;
-	nic_copy(nic_buffer(nic, index), data, len);
-	name_buffer(nic, e, nic_buffer(nic, index), len);
+	return len > e->room && (e->control & NIC_CTL_POOL);
 }
 
 static void deliver_inline(struct nic *nic, const struct arrival *a)
 {
 	struct nic_rxe *e = match(nic, a);
 	uint8_t data[NIC_PAYLOAD_MAX];
+	uint32_t index = 0;
 	bool pool;
 
 	if (nic_unlikely(!e))
 		return;
-	pool = a->len > e->room && (e->control & NIC_CTL_POOL);
+	pool = a->len <= NIC_INLINE_MAX && wants_buffer(e, a->len) && nic_buffer_take(nic, &index); /* there is one: nic_rx_run */
 	if (nic_unlikely(a->len > NIC_INLINE_MAX || (a->len > e->room && !pool))) {
 		too_long(nic, a);
 		return;
 	}
 	nic_link_collect(a->link, a->p, nic_packet_cells(a->len), data);
-	if (pool)
-		into_buffer(nic, e, data, a->len);
-	else
+	if (pool) {
+		nic_copy(nic_buffer(nic, index), data, a->len);
+		name_buffer(nic, e, nic_buffer(nic, index), a->len);
+	} else {
 		scatter(nic, e, 0, data, a->len);
+	}
 	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE) | (pool ? NIC_ST_POOL : 0), a->len, a->imm);
 	if (nic_unlikely(a->flags & NIC_PF_ACK))
 		acknowledge(nic, a);
@@ -608,6 +606,15 @@ static nic_noinline void whole(struct nic *nic, struct nic_link *link, const str
 	dispatch(nic, &a);
 }
 
+/* Does this packet wait on the link until the consumer gives buffers back? */
+static bool waits(struct nic *nic, const struct nic_packet *p)
+{
+	uint32_t len = p->len_flags & NIC_PF_LEN, vi = p->vi & (NIC_VI_TABLE - 1);
+	const struct nic_rxe *e = rx_head(nic, vi, &nic->slot->vi[vi]);
+
+	return p->op == NIC_OP_SEND && e && wants_buffer(e, len) && !nic_buffer_any(nic);
+}
+
 /* Cells of the next packet; what cannot be one is judged by dispatch. */
 static inline uint32_t cells_of(const struct nic_link *link, const struct nic_packet *p)
 {
@@ -633,11 +640,14 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int
 	do {
 		uint32_t cells = cells_of(link, p);
 
-		if (nic_unlikely(cells > 1 && p->op == NIC_OP_SEND && !nic_buffer_any(nic)))
-			break; /* its receive may want a buffer: it waits on the link until the consumer gives some back */
 		nic_link_take(link, cells);
-		if (nic_unlikely(!cut(nic, link, p)))
+		if (nic_unlikely(!cut(nic, link, p))) {
+			if (nic_unlikely(waits(nic, p))) {
+				nic_link_take(link, 0);
+				break;
+			}
 			whole(nic, link, p);
+		}
 		nic_link_consume(link, cells);
 		n++;
 	} while (n < budget && (p = next_of(link, taker)));

@@ -390,6 +390,41 @@ static void given_where_there_is_room(void)
 	pair_close(&p);
 }
 
+/* Too long for the receive's segment, which may have a buffer, when there is none: it waits, in whatever number of cells, and what needs none before it does not. */
+static void waits_for_a_buffer(void)
+{
+	static const uint32_t lengths[] = { 17, 40, 100 };
+	static uint32_t index[NIC_POOL_BUFFERS];
+
+	SKIP_ASKING();
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		uint32_t len = lengths[i], n = 0;
+		struct nic_desc *r[2];
+		struct pair p;
+
+		pair_open(&p, NIC_RELIABLE_DELIVERY);
+		for (int k = 0; k < 2; k++) {
+			r[k] = fill(&p.b, k, NIC_CTL_POOL, p.b.mem, 16);
+			recv_desc(&p.b, r[k]);
+		}
+		pattern(p.a.mem, len, 1);
+		while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.b.nic, &index[n]))
+			n++;
+		send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 16));
+		send_desc(&p.a, fill(&p.a, 1, 0, p.a.mem, len));
+		pair_poll(&p);
+		CHECK_EQ(status_of(r[0]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+		CHECK(!(status_of(r[1]) & NIC_ST_DONE));
+		while (n)
+			nic_buffer_give(p.b.nic, index[--n]);
+		pair_poll(&p);
+		CHECK_EQ(status_of(r[1]), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL);
+		CHECK_EQ(r[1]->seg[1].length, len);
+		CHECK(is_pattern(nic_host(r[1]->seg[1].addr), len, 1));
+		pair_close(&p);
+	}
+}
+
 /* The receiver's NIC has yet to copy the data of the send before it, and to say so. */
 static void given_in_its_turn(void)
 {
@@ -577,6 +612,7 @@ int main(void)
 	CASE(asked_once);
 	CASE(given_as_a_whole);
 	CASE(given_where_there_is_room);
+	CASE(waits_for_a_buffer);
 	CASE(given_in_its_turn);
 	CASE(given_over_connections_only);
 	CASE(no_immediate_data_is_given);
