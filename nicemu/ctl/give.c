@@ -19,7 +19,9 @@ enum {
 	CELLS_DEMOTED = 400,
 	LENT_MAX = 192,              /* buffers that a peer has of ours, before what may go in cells does: more than C-MPI's credits and what a receiver keeps */
 	UNASKED = 64,                /* messages that may go in cells, when there was no buffer */
-	SCARCE = NIC_RING_CELLS / 4, /* cells of a link */
+	/* Cells of a link that are left to messages of one: as many as let all of C-MPI's credits go, of four cells or of seven each. */
+	SCARCE = NIC_RING_CELLS / 16,
+	SCARCE_DEMOTED = NIC_RING_CELLS / 4,
 	LAP_ROOM = NIC_RING_LAP / 2, /* cells that are free when a new lap begins: for a window of 64 messages */
 	LAP_CAME = NIC_RING_LAP / 4, /* cells that may have come meanwhile */
 	LAP_BUFFERS = 512,           /* bytes: of longer messages in buffers the cells are the least */
@@ -45,10 +47,9 @@ static inline bool many(const struct nic_link *link, uint64_t len)
 	return len > CELLS_ROW && (len > CELLS_ANSWER || link->rx_pos == link->answered);
 }
 
-/* Has the link fewer cells left than should go to messages of several? */
-static inline bool scarce(const struct nic_link *link, uint32_t cells)
+static inline uint32_t scarce(const struct nic_link *link)
 {
-	return (int32_t)(link->tx_limit - link->tx_pos) < (int32_t)(SCARCE + cells);
+	return nic_unlikely(link->demotes) ? SCARCE_DEMOTED : SCARCE;
 }
 
 /* What is left to do when a message in a buffer has gone. */
@@ -254,7 +255,7 @@ static nic_noinline int send_short(struct nic *nic, const struct nic_vi_ctx *ctx
 		return NIC_NOT_DONE;
 	if (len > NIC_INLINE_MAX)
 		return send_in_buffer(nic, ctx, msg, link, len) ? NIC_OK : NIC_NOT_DONE;
-	if (cells > 1 && (!nic_link_reserve(link, SCARCE + cells - 1) || many(link, len)) && send_in_buffer(nic, ctx, msg, link, len))
+	if (cells > 1 && (!nic_link_reserve(link, scarce(link) + cells - 1) || many(link, len)) && send_in_buffer(nic, ctx, msg, link, len))
 		return NIC_OK;
 	return send_filled(nic, ctx, msg, link, len);
 }
@@ -262,7 +263,7 @@ static nic_noinline int send_short(struct nic *nic, const struct nic_vi_ctx *ctx
 /* Does it fit several cells the quick way?  The first has the head and `a` and begins with `b`; more cells are left than it takes. */
 static inline bool fits_cells(const struct nic_short *msg, const struct nic_link *link)
 {
-	return msg->alen <= NIC_PAYLOAD - sizeof(msg->head) && !scarce(link, NIC_PACKET_CELLS);
+	return msg->alen <= NIC_PAYLOAD - sizeof(msg->head) && (int32_t)(link->tx_limit - link->tx_pos) >= (int32_t)(scarce(link) + NIC_PACKET_CELLS);
 }
 
 /* That way. */

@@ -383,7 +383,7 @@ static void pair_open_demoting(struct pair *p, const char *demote)
 /* `len` bytes: in cells as long as few are used up, or in buffers; in order. */
 static void pile_up(const char *demote, uint32_t len, bool cells)
 {
-	enum { N = 110, MOST = 500 };
+	enum { N = 144, MOST = 500 }; /* C-MPI's credits */
 	struct pair p;
 	uint8_t data[MOST];
 	uint64_t in_buffers;
