@@ -170,8 +170,8 @@ struct cmpi_comm {
 struct cmpi_status {
 	int32_t source, tag;
 	uint64_t length;         /* of the message, also when it was cut off */
-	int err;                 /* CMPI_OK, CMPI_TRUNCATED, CMPI_TRANSPORT, CMPI_RESOURCE */
-	bool cancelled;
+	int32_t err;             /* CMPI_OK, CMPI_TRUNCATED, CMPI_TRANSPORT, CMPI_RESOURCE */
+	int32_t cancelled;       /* 0 or 1 */
 };
 
 /* What a receive needs comes first, and is little: a window of posted ones has to fit the first-level cache. */

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "cmpi/cmpi.h"
 #include "cmpi/pm_via/lock.h"
@@ -229,14 +230,25 @@ static inline void mpip_tell(struct mpip_engine *e)
 	}
 }
 
-/* What a receive got. */
+/* Two members that follow each other, as one word. */
+static inline uint64_t mpip_pair(int32_t first, int32_t second)
+{
+	bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
+	return (uint64_t)(uint32_t)first << (little ? 0 : 32) | (uint64_t)(uint32_t)second << (little ? 32 : 0);
+}
+
+/*
+ * What a receive got.  Stored in words of two members, because `done` reads it at once and by such words: what is still in the processor's store queue a load
+ * gets from one store, and has to wait until two have left it.
+ */
 static inline void mpip_req_got(struct cmpi_req *req, uint64_t key, uint64_t length)
 {
-	req->status.source = mpip_key_source(key);
-	req->status.tag = mpip_key_tag(key);
+	uint64_t from = mpip_pair(mpip_key_source(key), mpip_key_tag(key)), end = mpip_pair(length <= req->size ? CMPI_OK : CMPI_TRUNCATED, false);
+
+	memcpy(&req->status.source, &from, sizeof(from));
 	req->status.length = length;
-	req->status.err = length <= req->size ? CMPI_OK : CMPI_TRUNCATED;
-	req->status.cancelled = false;
+	memcpy(&req->status.err, &end, sizeof(end));
 }
 
 #endif
