@@ -143,7 +143,17 @@ static inline size_t qnix_matched_bytes(const struct cmpi_req *req)
 	return none ? 0 : req->status.length < req->size ? req->status.length : req->size;
 }
 
-/* What a receive of MPI got: so many bytes. */
+/* What a receive of MPI got: all of a message. */
+static inline void qnix_matched_got_all(const struct cmpi_req *req, struct ompi_status_public_t *status)
+{
+	status->MPI_SOURCE = req->status.source;
+	status->MPI_TAG = req->status.tag;
+	status->MPI_ERROR = MPI_SUCCESS;
+	status->_ucount = req->status.length;
+	status->_cancelled = 0;
+}
+
+/* What one got that was cancelled, failed or cut, too: so many bytes. */
 static inline void qnix_matched_got(const struct cmpi_req *req, size_t bytes, struct ompi_status_public_t *status)
 {
 	status->MPI_SOURCE = req->status.source;

@@ -28,11 +28,12 @@ static __opal_attribute_noinline__ size_t unusual(struct mtl_qnix_request *r)
 static void received(struct cmpi_req *req)
 {
 	struct mtl_qnix_request *r = mtl_qnix_request_of(req);
-	size_t bytes = req->status.length;
+	struct ompi_status_public_t *status = &r->super.ompi_req->req_status;
 
 	if (OPAL_UNLIKELY(r->packed != NULL || req->status.cancelled || req->status.err != CMPI_OK))
-		bytes = unusual(r);
-	qnix_matched_got(req, bytes, &r->super.ompi_req->req_status);
+		qnix_matched_got(req, unusual(r), status);
+	else
+		qnix_matched_got_all(req, status);
 	r->super.completion_callback(&r->super);
 }
 

@@ -18,8 +18,11 @@
 #endif
 
 enum {
-	PRIORITY = 60,     /* ob1 has 20, ucx 51 */
-	REQUESTS_MORE = 64 /* as many at a time */
+	PRIORITY = 60,      /* ob1 has 20, ucx 51 */
+	REQUESTS_MORE = 64, /* as many at a time */
+	LINE = 64,
+	/* An odd number of lines, so that those which a window of requests needs lie in all sets of the first-level cache. */
+	REQUEST_BYTES = ((sizeof(struct pml_qnix_request) + LINE - 1) / LINE | 1) * LINE,
 };
 
 static int component_register(void);
@@ -161,7 +164,7 @@ static int component_fini(void)
 static int enable(bool yes)
 {
 	(void)yes;
-	return opal_free_list_init(&pml_qnix.requests, sizeof(struct pml_qnix_request), opal_cache_line_size, OBJ_CLASS(pml_qnix_request_t), 0,
+	return opal_free_list_init(&pml_qnix.requests, REQUEST_BYTES, opal_cache_line_size, OBJ_CLASS(pml_qnix_request_t), 0,
 	                           opal_cache_line_size, REQUESTS_MORE, -1, REQUESTS_MORE, NULL, 0, NULL, NULL, NULL);
 }
 

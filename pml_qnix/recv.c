@@ -38,11 +38,12 @@ static __opal_attribute_noinline__ size_t unusual(struct pml_qnix_request *r)
 static void received(struct cmpi_req *req)
 {
 	struct pml_qnix_request *r = pml_qnix_request_of(req);
-	size_t bytes = req->status.length;
+	struct ompi_status_public_t *status = &r->super.req_status;
 
 	if (OPAL_UNLIKELY(r->packed != NULL || req->status.cancelled || req->status.err != CMPI_OK))
-		bytes = unusual(r);
-	qnix_matched_got(req, bytes, &r->super.req_status);
+		qnix_matched_got(req, unusual(r), status);
+	else
+		qnix_matched_got_all(req, status);
 	pml_qnix_request_end(r);
 }
 
