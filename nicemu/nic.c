@@ -26,6 +26,7 @@ static int choose(struct nic *nic)
 	nic->stage = nic->engine->needs_host && strcmp(nic_param_str("staging"), "off") != 0;
 	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
 	nic->demotes = strcmp(nic_param_str("demote"), "auto") == 0 ? nic_cores_demote() : strcmp(nic_param_str("demote"), "on") == 0;
+	nic->stream = nic_cores_stream();
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);

@@ -285,6 +285,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->demotes = nic->demotes;
+	link->stream = nic->stream;
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	nic_store_relaxed(link->rx_exact, 0); /* as in link.h */
 	link->asked = &nic->slot->claims[peer];
