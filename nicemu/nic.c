@@ -26,7 +26,6 @@ static int choose(struct nic *nic)
 	nic->stage = nic->engine->needs_host && strcmp(nic_param_str("staging"), "off") != 0;
 	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
 	nic->demotes = strcmp(nic_param_str("demote"), "auto") == 0 ? nic_cores_demote() : strcmp(nic_param_str("demote"), "on") == 0;
-	nic->stream = nic_cores_stream();
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);
@@ -39,6 +38,8 @@ static int complete(struct nic *nic)
 	int64_t records = nic_param_int("trace");
 	uint32_t n = 1;
 	int err = nic_groups_create(nic);
+
+	nic->stream = nic_cores_stream();
 
 	while (n < records && n < 1u << 24)
 		n *= 2;

@@ -230,6 +230,9 @@ static inline void mpip_tell(struct mpip_engine *e)
 	}
 }
 
+_Static_assert(offsetof(struct cmpi_status, tag) == offsetof(struct cmpi_status, source) + sizeof(int32_t) &&
+                       offsetof(struct cmpi_status, cancelled) == offsetof(struct cmpi_status, err) + sizeof(int32_t),
+               "members of a word follow each other");
 /* Two members that follow each other, as one word. */
 static inline uint64_t mpip_pair(int32_t first, int32_t second)
 {
@@ -239,8 +242,8 @@ static inline uint64_t mpip_pair(int32_t first, int32_t second)
 }
 
 /*
- * What a receive got.  Stored in words of two members, because `done` reads it at once and by such words: what is still in the processor's store queue a load
- * gets from one store, and has to wait until two have left it.
+ * What a receive got.  Stored in words of two members, because `done` reads it at once and by such words: a load is given what is still in the store queue
+ * only if one store wrote all of it; if two did, it waits until both have left.
  */
 static inline void mpip_req_got(struct cmpi_req *req, uint64_t key, uint64_t length)
 {

@@ -19,9 +19,6 @@
 		memcpy((to) + (n) - sizeof(last), &last, sizeof(last));     \
 	} while (0)
 
-struct via_copy32 {
-	uint64_t word[4];
-};
 struct via_copy16 {
 	uint64_t word[2];
 };
@@ -31,20 +28,22 @@ static inline void via_copy(void *dst, const void *src, size_t n)
 	uint8_t *to = dst;
 	const uint8_t *from = src;
 
-	if (n > 64)
+	if (n > 64) {
 		memcpy(to, from, n);
-	else if (n >= 32)
-		VIA_COPY_ENDS(struct via_copy32, to, from, n);
-	else if (n >= 16)
+	} else if (n >= 32) { /* by 16: what gcc 12 moves by 32 it writes to the stack, too */
 		VIA_COPY_ENDS(struct via_copy16, to, from, n);
-	else if (n >= 8)
+		VIA_COPY_ENDS(struct via_copy16, to + 16, from + 16, n - 32);
+	} else if (n >= 16) {
+		VIA_COPY_ENDS(struct via_copy16, to, from, n);
+	} else if (n >= 8) {
 		VIA_COPY_ENDS(uint64_t, to, from, n);
-	else if (n >= 4)
+	} else if (n >= 4) {
 		VIA_COPY_ENDS(uint32_t, to, from, n);
-	else if (n >= 2)
+	} else if (n >= 2) {
 		VIA_COPY_ENDS(uint16_t, to, from, n);
-	else if (n)
+	} else if (n) {
 		*to = *from;
+	}
 }
 
 /* Asks for the lines of what is about to be read, the first of many. */

@@ -22,7 +22,7 @@ enum {
 	/* Cells of a link that are left to messages of one: as many as let all of C-MPI's credits go, of four cells or of seven each. */
 	SCARCE = NIC_RING_CELLS / 16,
 	SCARCE_DEMOTED = NIC_RING_CELLS / 4,
-	LAP_ROOM = NIC_RING_LAP / 2, /* cells that are free when a new lap begins: for a window of 64 messages */
+	LAP_ROOM = NIC_RING_LAP / 2, /* cells that are free when a new lap begins: for a window of 64 messages of one */
 	LAP_CAME = NIC_RING_LAP / 4, /* cells that may have come meanwhile */
 	LAP_BUFFERS = 512,           /* bytes: of longer messages in buffers the cells are the least */
 	LINE = 64,

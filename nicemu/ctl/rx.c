@@ -255,7 +255,7 @@ static void deliver_inline(struct nic *nic, const struct arrival *a)
 
 	if (nic_unlikely(!e))
 		return;
-	pool = a->len <= NIC_INLINE_MAX && wants_buffer(e, a->len) && nic_buffer_take(nic, &index); /* there is one: nic_rx_run */
+	pool = a->len <= NIC_INLINE_MAX && wants_buffer(e, a->len) && nic_buffer_take(nic, &index); /* there is one, unless a bad receive was before it: nic_rx_run */
 	if (nic_unlikely(a->len > NIC_INLINE_MAX || (a->len > e->room && !pool))) {
 		too_long(nic, a);
 		return;
@@ -606,13 +606,16 @@ static nic_noinline void whole(struct nic *nic, struct nic_link *link, const str
 	dispatch(nic, &a);
 }
 
-/* Does this packet wait on the link until the consumer gives buffers back? */
-static bool waits(struct nic *nic, const struct nic_packet *p)
+/* Does this packet wait on the link until the consumer gives buffers back?  One that is not of this life of the VI, or finds a bad receive, is judged at once. */
+static bool waits(struct nic *nic, const struct nic_link *link, const struct nic_packet *p)
 {
 	uint32_t len = p->len_flags & NIC_PF_LEN, vi = p->vi & (NIC_VI_TABLE - 1);
-	const struct nic_rxe *e = rx_head(nic, vi, &nic->slot->vi[vi]);
+	const struct nic_vi_ctx *ctx = &nic->slot->vi[vi];
+	const struct nic_rxe *e = rx_head(nic, vi, ctx);
 
-	return p->op == NIC_OP_SEND && e && wants_buffer(e, len) && !nic_buffer_any(nic);
+	if (p->op != NIC_OP_SEND || nic_vi_state(ctx) != NIC_VI_CONNECTED || ctx->gen != p->gen || ctx->peer_slot != link->peer || ctx->rx_bad)
+		return false;
+	return e && wants_buffer(e, len) && !nic_buffer_any(nic);
 }
 
 /* Cells of the next packet; what cannot be one is judged by dispatch. */
@@ -642,7 +645,7 @@ int nic_rx_run(struct nic *nic, struct nic_link *link, struct nic_packet *p, int
 
 		nic_link_take(link, cells);
 		if (nic_unlikely(!cut(nic, link, p))) {
-			if (nic_unlikely(waits(nic, p))) {
+			if (nic_unlikely(waits(nic, link, p))) {
 				nic_link_take(link, 0);
 				break;
 			}

@@ -43,7 +43,7 @@ bool nic_cores_demote(void)
 
 uint8_t nic_cores_stream(void)
 {
-	enum { ZEN_4 = 0, OTHERS = 2 }; /* measured: docs/turns.md, "Short laps" */
+	enum { ZEN_4 = 0, OTHERS = 2 }; /* measured: docs/turns.md, "The receiver of short messages"; those after Zen 4 were not */
 
 #if defined(__x86_64__)
 	if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f"))

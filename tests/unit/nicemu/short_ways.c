@@ -425,6 +425,32 @@ static void waits_for_a_buffer(void)
 	}
 }
 
+/* A bad receive that would want a buffer does not wait for one. */
+static void bad_receives_do_not_wait(void)
+{
+	static uint32_t index[NIC_POOL_BUFFERS];
+	uint32_t n = 0;
+	struct nic_desc *bad;
+	struct pair p;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	recv_desc(&p.b, fill(&p.b, 0, NIC_CTL_POOL, p.b.mem, 16));
+	bad = fill(&p.b, 1, NIC_CTL_POOL, p.b.mem, 16);
+	bad->reserved = 1;
+	recv_desc(&p.b, bad);
+	while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.b.nic, &index[n]))
+		n++;
+	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 16));
+	send_desc(&p.a, fill(&p.a, 1, 0, p.a.mem, 40));
+	pair_poll(&p);
+	CHECK_EQ(status_of(&p.b.desc[0]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
+	CHECK_EQ(status_of(bad), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_FORMAT);
+	while (n)
+		nic_buffer_give(p.b.nic, index[--n]);
+	pair_close(&p);
+}
+
 /* The receiver's NIC has yet to copy the data of the send before it, and to say so. */
 static void given_in_its_turn(void)
 {
@@ -613,6 +639,7 @@ int main(void)
 	CASE(given_as_a_whole);
 	CASE(given_where_there_is_room);
 	CASE(waits_for_a_buffer);
+	CASE(bad_receives_do_not_wait);
 	CASE(given_in_its_turn);
 	CASE(given_over_connections_only);
 	CASE(no_immediate_data_is_given);
