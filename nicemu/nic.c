@@ -39,8 +39,6 @@ static int complete(struct nic *nic)
 	uint32_t n = 1;
 	int err = nic_groups_create(nic);
 
-	nic->stream = nic_cores_stream();
-
 	while (n < records && n < 1u << 24)
 		n *= 2;
 	if (!err && records > 0)

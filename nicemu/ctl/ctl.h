@@ -78,7 +78,6 @@ struct nic {
 	bool stage;                   /* parameter `staging` */
 	bool cma;                     /* parameter `cma` is not off */
 	bool demotes;                 /* parameter `demote`: answers let go of their lines */
-	uint8_t stream;               /* of links */
 	int8_t large;                 /* may pages be put together?  1, -1; 0: nobody has asked yet */
 	struct nic_waiting waiting;
 

@@ -15,6 +15,7 @@
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/ctl/group.h"
 #include "nicemu/ctl/rdma.h"
+#include "nicemu/engine/cores.h"
 #include "nicemu/engine/daemon.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/obs/obs.h"
@@ -285,7 +286,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->demotes = nic->demotes;
-	link->stream = nic->stream;
+	link->tx_ahead = nic_cores_ahead();
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	nic_store_relaxed(link->rx_exact, 0); /* as in link.h */
 	link->asked = &nic->slot->claims[peer];

@@ -41,7 +41,7 @@ bool nic_cores_demote(void)
 #endif
 }
 
-uint8_t nic_cores_stream(void)
+uint8_t nic_cores_ahead(void)
 {
 	enum { ZEN_4 = 0, OTHERS = 2 }; /* measured: docs/turns.md, "The receiver of short messages"; those after Zen 4 were not */
 

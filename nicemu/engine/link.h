@@ -159,7 +159,7 @@ struct nic_link {
 	uint32_t answered;                /* rx_pos when a message was last sent the short way (nic_link_answers) */
 	int32_t balance;                  /* buffers received from the peer less buffers sent to it */
 	uint8_t rx_more;                  /* cells behind the first that the next packet is expected to have, if worth while */
-	uint8_t stream;                   /* cells between the next packet and those that are taken hold of in a stream, besides as many as a packet has */
+	uint8_t tx_ahead;                 /* cells between the next packet and those that are taken hold of in a stream, besides as many as a packet has */
 	uint8_t keeps;                    /* surplus of buffers that is not returned yet */
 	bool demotes : 1;                 /* answers of more than a line let go of their lines */
 	bool few : 1;                     /* the next buffer is one of few that go round (ctl/bulk.c) */
@@ -302,13 +302,13 @@ static inline bool nic_link_answers(struct nic_link *link)
 
 /*
  * Gets hold of lines that will be written, after a packet of so many cells: off its path, and while the consumer gets the next one ready they come.
- * In a stream it is those of a packet after the next (nic_cores_stream), if they are as long: otherwise each store waits for its line to come from the
+ * In a stream it is those of a packet after the next (nic_cores_ahead), if they are as long: otherwise each store waits for its line to come from the
  * peer, which read it a lap ago, and they come one after the other.  Of lines much farther ahead the peer's processor, which guesses what it will read next,
  * takes some back.  A peer that waits polls the next cell: there it is no more than those that the next packet goes on in.
  */
 static inline void nic_link_own(struct nic_link *link, uint32_t cells, bool answers)
 {
-	uint32_t first = answers ? 1 : link->stream + cells, end = answers ? cells : first + cells;
+	uint32_t first = answers ? 1 : link->tx_ahead + cells, end = answers ? cells : first + cells;
 
 	for (uint32_t i = first; i < end; i++)
 		nic_prefetch_write(nic_link_more(link->tx, link->tx_pos, i));

@@ -191,6 +191,28 @@ static inline void recv_desc(struct end *e, struct nic_desc *d)
 	nic_post_recv(e->nic, e->vi, d);
 }
 
+/* Takes all buffers that the NIC may have, until end_give_back; each names the one before it. */
+static inline void *end_take_all(struct end *e)
+{
+	void *all = NULL, *buf;
+
+	while ((buf = nic_buf_take(e->nic))) {
+		memcpy(buf, &all, sizeof(all));
+		all = buf;
+	}
+	return all;
+}
+
+static inline void end_give_back(struct end *e, void *all)
+{
+	while (all) {
+		void *buf = all;
+
+		memcpy(&all, buf, sizeof(all));
+		nic_buf_give(e->nic, buf);
+	}
+}
+
 static inline uint64_t counter(struct nic *nic, const char *name)
 {
 	const struct nic_counter *row;

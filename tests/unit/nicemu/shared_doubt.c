@@ -316,15 +316,13 @@ static void link_is_full(void)
 /* There are no buffers to send a write in: the same, unless one before it is still on the link. */
 static void no_buffers(void)
 {
-	static uint32_t index[NIC_POOL_BUFFERS];
 	struct nic_desc *d, *waits;
-	uint32_t n = 0;
+	void *all;
 
 	BEGIN(32768, 65536);
 	pattern(p.a.mem, 20000, 7);
 	d = post(0, NIC_CTL_RDMA_WRITE, 0, 0, 10000);
-	while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.a.nic, &index[n]))
-		n++;
+	all = end_take_all(&p.a);
 	pattern(p.a.mem, 20000, 8);
 	waits = post(1, NIC_CTL_RDMA_WRITE, 0, 0, 20000);
 	CHECK(!done(d) && !done(waits));
@@ -339,8 +337,7 @@ static void no_buffers(void)
 	CHECK(good(post(2, NIC_CTL_RDMA_WRITE, 0, 0, 10000)));
 	CHECK(ab()->brief_pace[1][7].cost[1] && ab()->brief_pace[1][7].gone == 1); /* a trial ends so, too */
 	ab()->brief_race_max[1] = 0;
-	while (n--)
-		nic_buffer_give(p.a.nic, index[n]);
+	end_give_back(&p.a, all);
 	CHECK(!done(post(3, NIC_CTL_RDMA_WRITE, 0, 0, 20000)));
 	pair_poll(&p);
 	CHECK_EQ(counter(p.a.nic, "bytes_write_buffer"), 30000);

@@ -394,12 +394,12 @@ static void given_where_there_is_room(void)
 static void waits_for_a_buffer(void)
 {
 	static const uint32_t lengths[] = { 17, 40, 100 };
-	static uint32_t index[NIC_POOL_BUFFERS];
 
 	SKIP_ASKING();
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		uint32_t len = lengths[i], n = 0;
+		uint32_t len = lengths[i];
 		struct nic_desc *r[2];
+		void *all;
 		struct pair p;
 
 		pair_open(&p, NIC_RELIABLE_DELIVERY);
@@ -408,15 +408,13 @@ static void waits_for_a_buffer(void)
 			recv_desc(&p.b, r[k]);
 		}
 		pattern(p.a.mem, len, 1);
-		while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.b.nic, &index[n]))
-			n++;
+		all = end_take_all(&p.b);
 		send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 16));
 		send_desc(&p.a, fill(&p.a, 1, 0, p.a.mem, len));
 		pair_poll(&p);
 		CHECK_EQ(status_of(r[0]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
 		CHECK(!(status_of(r[1]) & NIC_ST_DONE));
-		while (n)
-			nic_buffer_give(p.b.nic, index[--n]);
+		end_give_back(&p.b, all);
 		pair_poll(&p);
 		CHECK_EQ(status_of(r[1]), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL);
 		CHECK_EQ(r[1]->seg[1].length, len);
@@ -428,10 +426,9 @@ static void waits_for_a_buffer(void)
 /* A bad receive that would want a buffer does not wait for one. */
 static void bad_receives_do_not_wait(void)
 {
-	static uint32_t index[NIC_POOL_BUFFERS];
-	uint32_t n = 0;
 	struct nic_desc *bad;
 	struct pair p;
+	void *all;
 
 	SKIP_ASKING();
 	pair_open(&p, NIC_RELIABLE_DELIVERY);
@@ -439,15 +436,13 @@ static void bad_receives_do_not_wait(void)
 	bad = fill(&p.b, 1, NIC_CTL_POOL, p.b.mem, 16);
 	bad->reserved = 1;
 	recv_desc(&p.b, bad);
-	while (n < NIC_POOL_BUFFERS && nic_buffer_take(p.b.nic, &index[n]))
-		n++;
+	all = end_take_all(&p.b);
 	send_desc(&p.a, fill(&p.a, 0, 0, p.a.mem, 16));
 	send_desc(&p.a, fill(&p.a, 1, 0, p.a.mem, 40));
 	pair_poll(&p);
 	CHECK_EQ(status_of(&p.b.desc[0]), NIC_ST_DONE | NIC_ST_OP_RECEIVE);
 	CHECK_EQ(status_of(bad), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_FORMAT);
-	while (n)
-		nic_buffer_give(p.b.nic, index[--n]);
+	end_give_back(&p.b, all);
 	pair_close(&p);
 }
 
