@@ -416,7 +416,7 @@ static void waits_for_a_buffer(void)
 		CHECK(!(status_of(r[1]) & NIC_ST_DONE));
 		end_give_back(&p.b, all);
 		pair_poll(&p);
-		CHECK_EQ(status_of(r[1]), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL);
+		REQUIRE(CHECK_EQ(status_of(r[1]), NIC_ST_DONE | NIC_ST_OP_RECEIVE | NIC_ST_POOL));
 		CHECK_EQ(r[1]->seg[1].length, len);
 		CHECK(is_pattern(nic_host(r[1]->seg[1].addr), len, 1));
 		pair_close(&p);
