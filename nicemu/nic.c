@@ -15,6 +15,14 @@
 #include "nicemu/obs/trace.h"
 #include "nicemu/util/log.h"
 
+/* auto, on or off */
+static bool wanted(const char *parameter, bool automatic)
+{
+	const char *value = nic_param_str(parameter);
+
+	return strcmp(value, "auto") == 0 ? automatic : strcmp(value, "on") == 0;
+}
+
 static int choose(struct nic *nic)
 {
 	nic->arch = nic_arch_find(nic_param_str("arch"));
@@ -25,7 +33,8 @@ static int choose(struct nic *nic)
 		return nic_fail(NIC_UNKNOWN_NAME, "no such engine: %s", nic_param_str("engine"));
 	nic->stage = nic->engine->needs_host && strcmp(nic_param_str("staging"), "off") != 0;
 	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
-	nic->demotes = strcmp(nic_param_str("demote"), "auto") == 0 ? nic_cores_demote() : strcmp(nic_param_str("demote"), "on") == 0;
+	nic->demotes = wanted("demote", nic_cores_demote());
+	nic->migrates = wanted("migrate", nic_cores_migrate());
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);

@@ -283,6 +283,7 @@ struct nic_taken {
 	void *data;      /* in: room for NIC_INLINE_MAX bytes; out: where the message is, there or in a buffer of the pool */
 	void *buffer;    /* that buffer, the consumer's from now on; NULL: none */
 	uint32_t length; /* out: of the message, by nic_take_of */
+	uint32_t surplus; /* out, with a buffer: 1: it will go back to its sender; nic_buf_read when it has been read */
 };
 uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *out);
 /*
@@ -304,9 +305,11 @@ uint32_t nic_take_row(struct nic *nic, uint32_t vi, const struct nic_cq *cq, str
 /* A row of those that came in buffers, of `longest` bytes at most each, which are the consumer's from now on.  Lines are asked for of the first only.  Hot. */
 struct nic_message {
 	void *data; /* where it begins in its buffer */
-	uint32_t length, pad;
+	uint32_t length;
+	uint32_t surplus; /* as in nic_taken */
 };
 uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most, uint32_t longest);
+void nic_buf_read(struct nic *nic, const void *data, uint32_t len); /* so much of a buffer, still the consumer's, has just been read: its lines migrate */
 void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n); /* the buffers of messages */
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */

@@ -82,6 +82,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
 	tests/unit/nicemu/short_rows \
+	tests/unit/nicemu/migrate \
 	tests/unit/nicemu/short_ways \
 	tests/unit/nicemu/sleep \
 	tests/unit/nicemu/transfer \

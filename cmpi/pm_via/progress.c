@@ -208,6 +208,8 @@ static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, 
 	value(c, proc, arrival->Message, arrival->Length);
 	if (!arrival->Buffer)
 		return 1;
+	if (via_unlikely(arrival->Surplus))
+		VipxBufferRead(c->nic, arrival->Message, arrival->Length);
 	VipxGiveBuffer(c->nic, arrival->Buffer);
 	return cost(arrival->Length);
 }
@@ -251,6 +253,13 @@ static inline uint8_t *leave_row(struct via_row *row, bool buffers)
 	return packet;
 }
 
+/* It has been handled. */
+static inline void been_read(struct cmpi *c, void *packet, bool buffers)
+{
+	if (buffers && via_unlikely(((VIPX_MESSAGE *)packet)->Surplus))
+		VipxBufferRead(c->nic, via_row_data(packet, true), via_row_length(packet, true));
+}
+
 /*
  * Messages that are booked: active ones, in a process of one thread.  A handler may break the connection, but what has arrived is still
  * delivered; and nothing takes it down before the row is over, since a handler's own progress begins with the rest of it.  When all is closed no
@@ -264,6 +273,7 @@ static inline void hand_over(struct cmpi *c, struct via_row *row, bool buffers)
 		VIA_COUNT(c, am_received);
 		c->am(c->arg, row->proc, data[offsetof(struct via_header, tag)], data + sizeof(struct via_header),
 		      via_row_length(packet, buffers) - sizeof(struct via_header));
+		been_read(c, packet, buffers);
 	}
 }
 
@@ -296,6 +306,7 @@ static inline __attribute__((always_inline)) void finish_row_of(struct cmpi *c, 
 			booked(c, proc, row->type, via_row_data(packet, buffers), via_row_length(packet, buffers));
 		else
 			value(c, proc, via_row_data(packet, buffers), via_row_length(packet, buffers));
+		been_read(c, packet, buffers);
 	}
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));

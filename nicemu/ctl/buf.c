@@ -165,6 +165,14 @@ uint32_t nic_buffer_give_row(struct nic *nic, const uint32_t *index, uint32_t n)
 	return n;
 }
 
+void nic_buffer_migrate(struct nic *nic, uint32_t index, uint32_t at, uint32_t len)
+{
+	enum { LINE = 64 };
+
+	nic_migrate_lines(nic_buffer(nic, index) + at / LINE * LINE, at % LINE + len);
+	nic_count(nic, migrated, 1);
+}
+
 void nic_buffer_release(struct nic *nic)
 {
 	spill(nic, NIC_SLOT_BUFFERS);
@@ -294,6 +302,16 @@ void *nic_buf_take(struct nic *nic)
 	if (nic_unlikely(nic->promise.to && nic->looks != nic->promise.looks))
 		nic_promise_kept(nic);
 	return nic_buffer_take(nic, &index) ? nic_buffer(nic, index) : NULL;
+}
+
+void nic_buf_read(struct nic *nic, const void *data, uint32_t len)
+{
+	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
+
+	if (nic_likely(off < sizeof(nic->map->buffer) && len <= NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE))
+		nic_buffer_migrate(nic, (uint32_t)(off / NIC_BUFFER_SIZE), (uint32_t)(off % NIC_BUFFER_SIZE), len);
+	else
+		nic_count(nic, bad_packets, 1);
 }
 
 void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n)

@@ -78,6 +78,7 @@ struct nic {
 	bool stage;                   /* parameter `staging` */
 	bool cma;                     /* parameter `cma` is not off */
 	bool demotes;                 /* parameter `demote`: answers let go of their lines */
+	bool migrates;                /* parameter `migrate`: lines of what goes back to a peer do */
 	int8_t large;                 /* may pages be put together?  1, -1; 0: nobody has asked yet */
 	struct nic_waiting waiting;
 
@@ -209,6 +210,7 @@ void nic_buffer_release(struct nic *nic);          /* all in hand go back to the
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
 void nic_promise_kept(struct nic *nic);            /* rdma.c: a part of it, or what is as long, leaves now */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
+void nic_buffer_migrate(struct nic *nic, uint32_t index, uint32_t at, uint32_t len); /* the lines of so much of it, which is this side's and was just read */
 
 /* tx.c, rx.c, take.c, rdma.c, rdma_ask.c, sysmsg.c */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */

@@ -283,10 +283,12 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->tx_limit = NIC_RING_CELLS;
 	link->bell = nic->deaf ? nic->deaf : &nic->map->bell[peer].asleep;
 	link->bells = &nic->counter[NIC_C_bells];
+	link->migrated_cells = &nic->counter[NIC_C_migrated_cells];
 	link->rx = nic->slot->ring[peer];
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->demotes = nic->demotes;
 	link->tx_ahead = nic_cores_ahead();
+	link->migrates = nic->migrates;
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	nic_store_relaxed(link->rx_exact, 0); /* as in link.h */
 	link->asked = &nic->slot->claims[peer];

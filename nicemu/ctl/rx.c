@@ -413,8 +413,11 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 		taken = deliver_buffer(nic, a, index, where);
 	else
 		nic_count(nic, bad_packets, 1);
-	if (!taken)
+	if (!taken) {
+		if (nic_link_surplus(a->link) && a->len <= NIC_BUFFER_SIZE)
+			nic_buffer_migrate(nic, index, 0, a->len);
 		nic_buffer_give(nic, index);
+	}
 }
 
 static nic_noinline void returned(struct nic *nic, const struct arrival *a)

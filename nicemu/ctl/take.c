@@ -81,6 +81,7 @@ static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, st
 		ask_for(buffer, len);
 	nic_link_take(link, 1);
 	link->balance++;
+	out->surplus = nic_link_surplus(link);
 	if (nic_likely(whole))
 		out->data = buffer;
 	else
@@ -237,10 +238,12 @@ uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq,
 	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
 	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
 	uint32_t word = nic_packet_in_buffer(ctx->from_peer), bound = longest < NIC_BUFFER_SIZE ? longest : NIC_BUFFER_SIZE, pos, n;
+	bool surplus;
 
 	if (nic_unlikely(!link || ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
 		return 0;
 	pos = link->rx_pos;
+	surplus = nic_link_surplus(link);
 	for (n = 0; n < most; n++) {
 		const struct nic_packet *p = &link->rx[(pos + n) & (NIC_RING_CELLS - 1)];
 		uint32_t len;
@@ -254,6 +257,7 @@ uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq,
 		nic_prefetch(data);
 		out[n].data = data;
 		out[n].length = len;
+		out[n].surplus = surplus;
 	}
 	if (!n)
 		return 0;

@@ -41,15 +41,24 @@ bool nic_cores_demote(void)
 #endif
 }
 
+/* Those after it were not measured. */
+static bool is_zen_4(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f");
+#else
+	return false;
+#endif
+}
+
 uint8_t nic_cores_ahead(void)
 {
-	enum { ZEN_4 = 0, OTHERS = 2 }; /* measured: docs/turns.md, "The receiver of short messages"; those after Zen 4 were not */
+	return is_zen_4() ? 0 : 2; /* measured: docs/turns.md, "The receiver of short messages" */
+}
 
-#if defined(__x86_64__)
-	if (__builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f"))
-		return ZEN_4;
-#endif
-	return OTHERS;
+bool nic_cores_migrate(void)
+{
+	return is_zen_4();
 }
 
 bool nic_cores_parse(const char *list, struct nic_cores_set *out)

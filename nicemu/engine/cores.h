@@ -26,6 +26,8 @@ bool nic_cores_use(const struct nic_cores_set *set);
 bool nic_cores_demote(void);
 /* How many cells lie between the next packet and the lines that a sender in a stream takes hold of?  The more, the longer they have to come. */
 uint8_t nic_cores_ahead(void);
+/* Are lines that go back to their sender better off when they migrate (nic_migrate_line)? */
+bool nic_cores_migrate(void);
 /* "0,2-5"; false: it is no such list. */
 bool nic_cores_parse(const char *list, struct nic_cores_set *out);
 

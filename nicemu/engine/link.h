@@ -162,12 +162,14 @@ struct nic_link {
 	uint8_t tx_ahead;                 /* cells between the next packet and those that are taken hold of in a stream, besides as many as a packet has */
 	uint8_t keeps;                    /* surplus of buffers that is not returned yet */
 	bool demotes : 1;                 /* answers of more than a line let go of their lines */
+	bool migrates : 1;                /* lines of what goes back to the peer are made this side's first (nic_migrate_line) */
 	bool few : 1;                     /* the next buffer is one of few that go round (ctl/bulk.c) */
 	/* less often */
 	_Atomic uint32_t *tx_head;        /* how far the peer has read its ring, every so often; */
 	_Atomic uint32_t *tx_exact;       /* and exactly */
 	_Atomic uint32_t *rx_head;        /* and this side the other */
 	uint32_t rx_ahead;                /* position of the packet whose payload was asked for ahead */
+	uint32_t tx_told;                 /* tx_pos when rx_told was published */
 	uint32_t rx_lap;                  /* rx_pos when a short lap of what is sent was last over */
 	/* the peer */
 	uint32_t peer;                    /* slot */
@@ -182,6 +184,7 @@ struct nic_link {
 	uint32_t patience;                /* looks that a short message spends on a full ring */
 	uint32_t unasked;                 /* messages that go in cells, though a buffer would be better: there was none */
 	uint64_t *bells;                  /* counter of the times this side rang */
+	uint64_t *migrated_cells;         /* counter */
 	uint32_t sys_head, sys_tail;
 	struct nic_sysmsg sys[NIC_SYS_WAITING];
 	/* transfers on which both NICs work (ctl/rdma_ask.c) */
@@ -367,16 +370,38 @@ static inline void nic_link_take(struct nic_link *link, uint32_t cells)
 	nic_store_order();
 }
 
+/* Will the buffer that has just come most likely go back to the peer as it is, and are its lines to migrate when it has been read? */
+static inline bool nic_link_surplus(const struct nic_link *link)
+{
+	return link->migrates && link->balance > link->keeps / 2;
+}
+
+/*
+ * The cells before rx_pos may be overwritten; the first `read` of them, since the last time, were not passed over.  Where messages go to and fro one at a time
+ * their lines stay shared: one store alone has its line sooner if it need not be fetched.
+ */
+static nic_noinline void nic_link_tell(struct nic_link *link, uint32_t read)
+{
+	bool turns = link->rx_row <= 1 && link->tx_pos - link->tx_told >= read / 2;
+
+	if (link->migrates && !turns) {
+		for (uint32_t i = 0; i < read; i++)
+			nic_migrate_line(&link->rx[(link->rx_told + i) & (NIC_RING_CELLS - 1)]);
+		*link->migrated_cells += read;
+	}
+	link->tx_told = link->tx_pos;
+	link->rx_told = link->rx_pos;
+	nic_store_release(link->rx_head, link->rx_pos); /* L2: all reads of the packets come before */
+}
+
 /* Done with so many packets, of so many cells in all; `last` is the last one's. */
 static inline void nic_link_consume_row(struct nic_link *link, uint32_t packets, uint32_t cells, uint32_t last)
 {
 	link->rx_more = (uint8_t)(last <= (link->demotes ? NIC_LINK_FEW_DEMOTED : NIC_LINK_FEW) ? last - 1 : 0);
 	link->rx_pos += cells;
 	link->rx_row += packets;
-	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY)) {
-		link->rx_told = link->rx_pos;
-		nic_store_release(link->rx_head, link->rx_pos); /* L2: all reads of the packets come before */
-	}
+	if (nic_unlikely(link->rx_pos - link->rx_told >= NIC_RING_LAZY))
+		nic_link_tell(link, link->rx_pos - link->rx_told - (cells > packets * NIC_PACKET_CELLS ? cells - 1 : 0)); /* NIC_OP_SKIP has more than any other */
 }
 
 /* Done with it. */

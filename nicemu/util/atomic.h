@@ -82,6 +82,24 @@ static inline void nic_prefetch_write_lines(const void *p, size_t len)
 }
 
 /*
+ * Makes a line that this core has read its own, by a store of what is there, so that it migrates instead of being shared.  A line that its writer still
+ * shares when it writes again is one that its stores wait for one after the other, and that it cannot ask for ahead; of lines that it does not have any more
+ * many come at once (docs/turns.md, "Lines that migrate").
+ */
+static inline void nic_migrate_line(void *p)
+{
+	_Atomic uint32_t *word = p;
+
+	nic_store_relaxed(word, nic_load_relaxed(word)); /* the caller's alone */
+}
+
+/* The same of all lines of `len` bytes.  p: where a line begins. */
+static inline void nic_migrate_lines(void *p, size_t len)
+{
+	NIC_EACH_LINE(nic_migrate_line, p, len);
+}
+
+/*
  * Lets go of a line that was written and that another core reads next: it goes to where both find it, instead of being fetched
  * from here.  A hint; a processor that does not know it takes it for no operation.
  */

@@ -486,6 +486,14 @@ void VipxGiveBuffers(VIP_NIC_HANDLE handle, const VIPX_MESSAGE *messages, VIP_UL
 		VipxGiveBuffer(handle, messages[i].Data);
 }
 
+void VipxBufferRead(VIP_NIC_HANDLE handle, VIP_PVOID data, VIP_ULONG length)
+{
+	struct buffer *buffer = fake_buffer_of(data);
+
+	if (!buffer || buffer->owner != handle || (uint8_t *)data + length > buffer->bytes + VIPX_BUFFER_SIZE)
+		fake_violate("has read a buffer that is not owned");
+}
+
 /* ---- memory in the card: any will do ------------------------------------------------------------------------------------------------- */
 
 VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE handle, VIP_UINT64 length, VIP_PVOID *memory)

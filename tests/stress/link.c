@@ -17,6 +17,7 @@ static struct nic_ring_head head;
 static struct nic_link tx, rx;
 static _Atomic uint32_t exact;
 static _Atomic uint32_t bell;
+static uint64_t migrated;
 
 /* Packets of all lengths, the long ones seldom. */
 static uint32_t cells_of(uint32_t i)
@@ -56,7 +57,7 @@ static void ring_keeps_order(void)
 	uint32_t bad = 0;
 
 	tx = (struct nic_link){ .bell = &bell, .tx = ring, .tx_head = &head.head, .tx_limit = NIC_RING_CELLS };
-	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_exact = &exact };
+	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_exact = &exact, .migrates = true, .migrated_cells = &migrated };
 	pthread_create(&thread, NULL, produce, NULL);
 	for (uint32_t i = 0; i < PACKETS;) {
 		struct nic_packet *p = nic_link_peek(&rx);
@@ -76,6 +77,7 @@ static void ring_keeps_order(void)
 	}
 	pthread_join(thread, NULL);
 	CHECK_EQ(bad, 0);
+	CHECK_EQ(migrated, rx.rx_told); /* what is written into cells on their way back is written before they are given back */
 	CHECK(nic_link_peek(&rx) == NULL);
 }
 

@@ -449,6 +449,7 @@ typedef struct _VIPX_ARRIVAL {
 	VIP_VI_HANDLE ViHandle;
 	VIP_PVOID Message, Buffer;  /* by value */
 	VIP_UINT32 Length;          /* by value */
+	VIP_UINT32 Surplus;         /* with Buffer: not 0: VipxBufferRead is worth calling */
 	VIP_BOOLEAN RecvQueue;
 	VIP_DESCRIPTOR *Descriptor; /* NULL: by value */
 	VIP_PVOID User;             /* what VipSetUserData left at the VI */
@@ -472,7 +473,7 @@ VIP_ULONG VipxRecvTakeRow(IN VIP_VI_HANDLE ViHandle, OUT VIPX_BRIEF *Messages, I
 /* The same of those that came in pool buffers (below), of Longest bytes at most each: the buffers are the caller's. */
 typedef struct _VIPX_MESSAGE {
 	VIP_PVOID Data; /* where it begins in its buffer */
-	VIP_UINT32 Length, Reserved;
+	VIP_UINT32 Length, Surplus; /* as in VIPX_ARRIVAL */
 } VIPX_MESSAGE;
 VIP_ULONG VipxRecvTakeBuffers(IN VIP_VI_HANDLE ViHandle, OUT VIPX_MESSAGE *Messages, IN VIP_ULONG Most, IN VIP_ULONG Longest);
 
@@ -489,6 +490,11 @@ VIP_ULONG VipxRecvTakeBuffers(IN VIP_VI_HANDLE ViHandle, OUT VIPX_MESSAGE *Messa
 #define VIP_STATUS_POOL 0x00100000
 VIP_PVOID VipxTakeBuffer(IN VIP_NIC_HANDLE NicHandle); /* NULL: none free now */
 void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer); /* any address inside it */
+/*
+ * So much of a buffer of the caller's, from there on, has just been read, and it will be given back: its lines are made ready for the
+ * peer that writes it next (parameter migrate).  What is in them stays.  It pays where Surplus says so.
+ */
+void VipxBufferRead(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Data, IN VIP_ULONG Length);
 void VipxGiveBuffers(IN VIP_NIC_HANDLE NicHandle, IN const VIPX_MESSAGE *Messages, IN VIP_ULONG Count); /* those of so many messages */
 
 /*

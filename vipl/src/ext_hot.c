@@ -182,7 +182,8 @@ _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a 
 _Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
                offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&
                offsetof(VIPX_ARRIVAL, Buffer) == offsetof(struct nic_taken, buffer) &&
-               offsetof(VIPX_ARRIVAL, Length) == offsetof(struct nic_taken, length), "the NIC fills in the first four");
+               offsetof(VIPX_ARRIVAL, Length) == offsetof(struct nic_taken, length) &&
+               offsetof(VIPX_ARRIVAL, Surplus) == offsetof(struct nic_taken, surplus), "the NIC fills in the first five");
 
 /* There are entries in the queue: the oldest one of a VI that still exists, and its descriptor. */
 static __attribute__((noinline)) VIP_RETURN take_entry(struct vipl_cq *cq, VIPX_ARRIVAL *arrival)
@@ -288,7 +289,8 @@ VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE ViHandle, VIPX_BRIEF *Messages, VIP_ULON
 	return take_row(vi, Messages, Most);
 }
 
-_Static_assert(sizeof(VIPX_MESSAGE) == sizeof(struct nic_message) && offsetof(VIPX_MESSAGE, Length) == offsetof(struct nic_message, length), "the same");
+_Static_assert(sizeof(VIPX_MESSAGE) == sizeof(struct nic_message) && offsetof(VIPX_MESSAGE, Length) == offsetof(struct nic_message, length) &&
+               offsetof(VIPX_MESSAGE, Surplus) == offsetof(struct nic_message, surplus), "the same");
 
 static inline VIP_ULONG take_buffers(struct vipl_vi *vi, VIPX_MESSAGE *messages, VIP_ULONG most, VIP_ULONG longest)
 {
@@ -360,6 +362,33 @@ void VipxGiveBuffer(VIP_NIC_HANDLE NicHandle, VIP_PVOID Buffer)
 		give_buffer(NicHandle, Buffer);
 	else
 		nic_buf_give(nic->hw, Buffer);
+}
+
+static inline void buffer_read(struct vipl_nic *nic, const void *data, VIP_ULONG length)
+{
+	nic_buf_read(nic->hw, data, length < UINT32_MAX ? (uint32_t)length : UINT32_MAX);
+}
+
+static __attribute__((noinline)) void locked_buffer_read(VIP_NIC_HANDLE NicHandle, const void *data, VIP_ULONG length)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+
+	if (__builtin_expect(!nic, 0))
+		return;
+	if (data)
+		buffer_read(nic, data, length);
+	vipl_leave(nic);
+}
+
+/* As VipxSendShort. */
+void VipxBufferRead(VIP_NIC_HANDLE NicHandle, VIP_PVOID Data, VIP_ULONG Length)
+{
+	struct vipl_nic *nic = vipl_nic_unlocked(NicHandle);
+
+	if (__builtin_expect(!nic || !Data, 0))
+		locked_buffer_read(NicHandle, Data, Length);
+	else
+		buffer_read(nic, Data, Length);
 }
 
 static inline void give_row(struct vipl_nic *nic, const VIPX_MESSAGE *messages, VIP_ULONG count)

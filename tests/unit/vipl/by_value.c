@@ -241,7 +241,7 @@ static void rows_in_buffers(void)
 	VIP_DESCRIPTOR *recv;
 	VIP_CQ_HANDLE cq;
 	VIPX_ARRIVAL next;
-	VIP_UINT64 taken;
+	VIP_UINT64 taken, migrated;
 	struct one o;
 
 	NEEDS_VALUES();
@@ -260,6 +260,7 @@ static void rows_in_buffers(void)
 	CHECK(next.Buffer != NULL);
 	VipxGiveBuffer(o.nic, next.Buffer);
 	taken = *VipxCounter(o.nic, "buffers_taken", "");
+	migrated = *VipxCounter(o.nic, "migrated", "");
 	for (unsigned lap = 0; lap < 100; lap++) {
 		for (unsigned i = 0; i < 20; i++) {
 			m.Head = 20 * lap + i;
@@ -274,12 +275,19 @@ static void rows_in_buffers(void)
 			VIP_UINT64 head;
 
 			memcpy(&head, row[i].Data, sizeof head);
+			VipxBufferRead(o.nic, row[i].Data, row[i].Length); /* what is in it stays */
 			CHECK(head == 20 * lap + i && row[i].Length == 2000 + i && memcmp((char *)row[i].Data + 8, bytes, 1992 + i) == 0);
 		}
 		VipxGiveBuffers(o.nic, row, 20);
 	}
 	CHECK(*VipxCounter(o.nic, "buffers_taken", "") - taken <= 32); /* they came back */
 	VipxGiveBuffers(o.nic, NULL, 1);
+	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 2000);
+	VipxBufferRead(o.nic, NULL, 1);
+	CHECK_EQ(*VipxCounter(o.nic, "bad_packets", ""), 0);
+	VipxBufferRead(o.nic, bytes, 1);
+	CHECK_EQ(*VipxCounter(o.nic, "bad_packets", ""), 1);
+	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 2000);
 	CHECK_EQ(VipxRecvTakeBuffers(o.b, NULL, 8, VIPX_BUFFER_SIZE), 0);
 	CHECK_EQ(VipxRecvTakeBuffers(o.a, row, 8, VIPX_BUFFER_SIZE), 0);
 	/* What is in the completion queue comes first. */

@@ -80,6 +80,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	CHECK(!VipxTakeBuffer(nic) && !VipxCounter(nic, "x", "x") && !VipxCounterAt(nic, 0, NULL, NULL));
 	VipxGiveBuffer(nic, name);
 	VipxGiveBuffers(nic, &message, 1);
+	VipxBufferRead(nic, name, 1);
 	BAD(VipxAllocMemory(nic, 100, &memory));
 	BAD(VipxFreeMemory(nic, name));
 	BAD(VipxLargePage(nic, name));
