@@ -310,6 +310,7 @@ struct nic_message {
 };
 uint32_t nic_take_buffers(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_message *out, uint32_t most, uint32_t longest);
 void nic_buf_read(struct nic *nic, const void *data, uint32_t len); /* so much of a buffer, still the consumer's, has just been read: its lines migrate */
+void nic_buf_copy(struct nic *nic, void *to, const void *data, uint32_t len); /* reads it, and does the same meanwhile; from elsewhere: a plain copy */
 void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n); /* the buffers of messages */
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len)
 	if (!req)
 		return via_eager_unexpected(proc, key, packet, len);
 	room = via_likely(len <= req->size) ? len : (size_t)req->size;
-	via_copy(req->buf, packet, room);
+	via_copy_out(c, req->buf, packet, room);
 	via_flow_consumed(proc, (uint32_t)len + VIA_EAGER_CHARGE);
 	mpip_req_got(req, key, len);
 	mpip_req_done(&c->engine, req);

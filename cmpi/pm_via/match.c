@@ -233,14 +233,14 @@ void via_incoming_done(struct via_incoming *msg, int err)
 }
 
 /* Copies into the receive what fits, from `offset` of the message on. */
-static void deliver(const struct via_recv *recv, uint64_t offset, const void *data, size_t len)
+static void deliver(struct cmpi *c, const struct via_recv *recv, uint64_t offset, const void *data, size_t len)
 {
 	if (offset >= recv->size)
 		return;
 	if (len > recv->size - offset)
 		len = (size_t)(recv->size - offset);
 	if (len)
-		memcpy((uint8_t *)recv->buf + offset, data, len);
+		via_copy_out(c, (uint8_t *)recv->buf + offset, data, len);
 }
 
 /* ---- receiving an eager series --------------------------------------------------------------------------------------------- */
@@ -252,9 +252,9 @@ static bool eager_data(struct via_incoming *msg, const void *data, size_t len)
 	if (len > msg->envelope.data_length - msg->offset)
 		return false;
 	if (msg->recv)
-		deliver(msg->recv, msg->offset, data, len);
+		deliver(msg->proc->cmpi, msg->recv, msg->offset, data, len);
 	else if (len)
-		memcpy(msg->held + msg->offset, data, len);
+		via_copy_out(proc->cmpi, msg->held + msg->offset, data, len);
 	msg->offset += len;
 	proc->eager = msg;
 	if (msg->offset < msg->envelope.data_length)
@@ -376,7 +376,7 @@ bool via_match_take(struct via_incoming *msg, struct via_recv *recv, int *err)
 		return false;
 	}
 	if (!msg->rendezvous)
-		deliver(recv, 0, msg->held, (size_t)msg->offset);
+		deliver(msg->proc->cmpi, recv, 0, msg->held, (size_t)msg->offset);
 	if (!msg->complete && !gone)
 		return false;
 	*err = msg->complete ? CMPI_OK : CMPI_TRANSPORT;
@@ -402,7 +402,7 @@ bool via_r3_data(struct cmpi_proc *proc, uint64_t rreq, const void *data, size_t
 
 	if (!msg || !len || len > msg->envelope.data_length - msg->offset)
 		return false;
-	deliver(msg->recv, msg->offset, data, len);
+	deliver(msg->proc->cmpi, msg->recv, msg->offset, data, len);
 	msg->offset += len;
 	if (msg->offset == msg->envelope.data_length) {
 		via_handle_destroy(proc->cmpi, rreq);

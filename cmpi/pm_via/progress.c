@@ -202,14 +202,25 @@ static inline void value(struct cmpi *c, struct cmpi_proc *proc, uint8_t *data, 
 	VIA_ASSERT(via_flow_holds(proc));
 }
 
+/* A packet in a buffer has been handled; its handler may have made progress. */
+static inline void been_read(struct cmpi *c, uint8_t *data, uint32_t len)
+{
+	if (via_unlikely(c->surplus)) {
+		c->surplus = false;
+		VipxBufferRead(c->nic, data, len);
+	}
+}
+
 /* Perhaps in a buffer.  Returns what it takes of the pass. */
 static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
 {
-	value(c, proc, arrival->Message, arrival->Length);
-	if (!arrival->Buffer)
+	if (!arrival->Buffer) {
+		value(c, proc, arrival->Message, arrival->Length);
 		return 1;
-	if (via_unlikely(arrival->Surplus))
-		VipxBufferRead(c->nic, arrival->Message, arrival->Length);
+	}
+	c->surplus = arrival->Surplus;
+	value(c, proc, arrival->Message, arrival->Length);
+	been_read(c, arrival->Message, arrival->Length);
 	VipxGiveBuffer(c->nic, arrival->Buffer);
 	return cost(arrival->Length);
 }
@@ -243,21 +254,16 @@ static inline void book(struct cmpi *c, struct via_row *row, bool buffers)
 }
 
 /* The next packet, which leaves the row.  In buffers the one behind is asked for while the handler is still at this one. */
-static inline uint8_t *leave_row(struct via_row *row, bool buffers)
+static inline uint8_t *leave_row(struct cmpi *c, struct via_row *row, bool buffers)
 {
 	uint8_t *packet = row->next;
 
 	row->next += via_row_stride(buffers);
+	if (buffers)
+		c->surplus = ((VIPX_MESSAGE *)(void *)packet)->Surplus;
 	if (buffers && row->next < row->end)
 		via_ask_for(via_row_data(row->next, true), via_row_length(row->next, true));
 	return packet;
-}
-
-/* It has been handled. */
-static inline void been_read(struct cmpi *c, void *packet, bool buffers)
-{
-	if (buffers && via_unlikely(((VIPX_MESSAGE *)packet)->Surplus))
-		VipxBufferRead(c->nic, via_row_data(packet, true), via_row_length(packet, true));
 }
 
 /*
@@ -268,12 +274,13 @@ static inline void been_read(struct cmpi *c, void *packet, bool buffers)
 static inline void hand_over(struct cmpi *c, struct via_row *row, bool buffers)
 {
 	while (row->next < row->booked && via_likely(c->am != NULL)) {
-		uint8_t *packet = leave_row(row, buffers), *data = via_row_data(packet, buffers);
+		uint8_t *packet = leave_row(c, row, buffers), *data = via_row_data(packet, buffers);
 
 		VIA_COUNT(c, am_received);
 		c->am(c->arg, row->proc, data[offsetof(struct via_header, tag)], data + sizeof(struct via_header),
 		      via_row_length(packet, buffers) - sizeof(struct via_header));
-		been_read(c, packet, buffers);
+		if (buffers)
+			been_read(c, via_row_data(packet, true), via_row_length(packet, true));
 	}
 }
 
@@ -301,12 +308,13 @@ static inline __attribute__((always_inline)) void finish_row_of(struct cmpi *c, 
 			hand_over(c, row, buffers);
 		if (row->next == row->end)
 			break;
-		packet = leave_row(row, buffers);
+		packet = leave_row(c, row, buffers);
 		if (packet < row->booked)
 			booked(c, proc, row->type, via_row_data(packet, buffers), via_row_length(packet, buffers));
 		else
 			value(c, proc, via_row_data(packet, buffers), via_row_length(packet, buffers));
-		been_read(c, packet, buffers);
+		if (buffers)
+			been_read(c, via_row_data(packet, true), via_row_length(packet, true));
 	}
 	via_flow_noop(proc);
 	VIA_ASSERT(via_flow_holds(proc));

@@ -18,6 +18,7 @@
 #include "cmpi/cmpi.h"
 #include "cmpi/engine/engine.h"
 #include "cmpi/pm_via/completion.h"
+#include "cmpi/pm_via/copy.h"
 #include "cmpi/pm_via/counters.h"
 #include "cmpi/pm_via/lock.h"
 #include "cmpi/pm_via/match.h"
@@ -261,6 +262,7 @@ struct cmpi {
 	bool groups_first;               /* operations of groups end elsewhere, or by messages: they are looked at before packets, too */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
+	bool surplus;                    /* the packet at hand is in a buffer of which VipxBufferRead wants to be told; false: it has been copied by via_copy_out */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
 	uint32_t quick;                  /* times that this may be put off after a transfer that was over at once */
 	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */
@@ -391,6 +393,17 @@ static inline void via_vbuf_give(struct cmpi *c, struct via_vbuf *v)
 	v->kind = VIA_VBUF_FREE;
 	c->free_vbufs = v;
 	c->nfree++;
+}
+
+/* Out of the packet at hand. */
+static inline void via_copy_out(struct cmpi *c, void *to, const void *data, size_t n)
+{
+	if (via_unlikely(n > VIA_SMALL && c->surplus)) {
+		VipxBufferCopy(c->nic, to, (VIP_PVOID)data, n);
+		c->surplus = false;
+	} else {
+		via_copy(to, data, n);
+	}
 }
 
 /* Where the packet of a send is. */

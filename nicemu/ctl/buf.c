@@ -9,6 +9,7 @@
  * what lay unread on the links to it.  Only what its consumer held is gone until the card is.
  */
 #include "nicemu/ctl/ctl.h"
+#include "nicemu/util/copy.h"
 #include "nicemu/util/log.h"
 
 /* ---- the pool; all under the card lock --------------------------------------------------------------------------- */
@@ -312,6 +313,18 @@ void nic_buf_read(struct nic *nic, const void *data, uint32_t len)
 		nic_buffer_migrate(nic, (uint32_t)(off / NIC_BUFFER_SIZE), (uint32_t)(off % NIC_BUFFER_SIZE), len);
 	else
 		nic_count(nic, bad_packets, 1);
+}
+
+void nic_buf_copy(struct nic *nic, void *to, const void *data, uint32_t len)
+{
+	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
+
+	if (nic_unlikely(off >= sizeof(nic->map->buffer) || off % NIC_BUFFER_SIZE == 0 || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE)) {
+		nic_copy(to, data, len);
+		return;
+	}
+	nic_copy_migrating(to, nic_buffer(nic, (uint32_t)(off / NIC_BUFFER_SIZE)) + off % NIC_BUFFER_SIZE, len);
+	nic_count(nic, migrated, 1);
 }
 
 void nic_buf_give_row(struct nic *nic, const struct nic_message *row, uint32_t n)

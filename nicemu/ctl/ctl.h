@@ -210,6 +210,20 @@ void nic_buffer_release(struct nic *nic);          /* all in hand go back to the
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
 void nic_promise_kept(struct nic *nic);            /* rdma.c: a part of it, or what is as long, leaves now */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
+/* To the process's memory, out of a buffer that has come over the link. */
+static inline void nic_buffer_write_out(struct nic *nic, const struct nic_link *link, uint64_t bus, const uint8_t *data, uint32_t len)
+{
+#ifndef NIC_ELSEWHERE
+	if (nic_link_surplus(link) && len > 64) {
+		nic_copy_migrating(nic_host(bus), (uint8_t *)data, len);
+		nic_count(nic, migrated, 1);
+		return;
+	}
+#else
+	(void)link;
+#endif
+	nic_host_write(nic, bus, data, len);
+}
 void nic_buffer_migrate(struct nic *nic, uint32_t index, uint32_t at, uint32_t len); /* the lines of so much of it, which is this side's and was just read */
 
 /* tx.c, rx.c, take.c, rdma.c, rdma_ask.c, sysmsg.c */
@@ -235,7 +249,7 @@ void nic_rx_flush(struct nic *nic, uint32_t vi);
 void nic_rx_head(struct nic *nic, uint32_t vi); /* a malformed descriptor has come to the head of the queue? */
 void nic_rx_fetch(struct nic *nic, struct nic_vi_ctx *ctx, const struct nic_desc *desc, struct nic_rxe *out);
 /* rdma_ask.c and rdma_serve.c, for packets that rx.c takes from a link; `p` is foreign memory, what stands beside it was copied from it */
-bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len); /* false: refused */
+bool nic_rdma_place(struct nic *nic, const struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len); /* false: refused */
 void nic_rdma_request(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t len);
 void nic_rdma_pass_over(struct nic_link *link, const struct nic_packet *p, uint32_t op); /* if it asks for something */
 void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const struct nic_packet *p, const uint8_t *data, uint32_t len);

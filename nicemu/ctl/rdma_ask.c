@@ -371,7 +371,7 @@ nic_noinline void nic_rdma_part(struct nic *nic, struct nic_link *link, uint32_t
 		return;
 	}
 	for (unsigned i = 0; i < n; i++) {
-		nic_host_write(nic, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, to[i].iov_len);
+		nic_buffer_write_out(nic, link, (uintptr_t)to[i].iov_base, nic_buffer(nic, index) + at, (uint32_t)to[i].iov_len);
 		at += to[i].iov_len;
 	}
 	e->done += len;

@@ -48,7 +48,7 @@ void nic_rdma_pass_over(struct nic_link *link, const struct nic_packet *p, uint3
 /* ---- parts of writes --------------------------------------------------------------------------------------------- */
 
 /* Puts a part of a write in place, where the table of this slot allows it. */
-nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len)
+nic_noinline bool nic_rdma_place(struct nic *nic, const struct nic_link *link, uint32_t vi, const struct nic_packet *p, uint32_t index, uint32_t len)
 {
 	uint64_t addr = p->buf.addr;
 
@@ -56,7 +56,7 @@ nic_noinline bool nic_rdma_place(struct nic *nic, uint32_t vi, const struct nic_
 		nic_count(nic, protection_errors, 1);
 		return false;
 	}
-	nic_host_write(nic, addr, nic_buffer(nic, index), len);
+	nic_buffer_write_out(nic, link, addr, nic_buffer(nic, index), len);
 	return true;
 }
 
@@ -71,7 +71,10 @@ void nic_rdma_put(struct nic *nic, struct nic_link *link, uint32_t vi, const str
 		nic_prefetch(data + i);
 	if (nic_likely(nic_claim_take_placing(claim, id, part))) {
 		if (nic_likely(nic_remote_check(nic->slot, vi, addr, len, handle, NIC_MEM_RDMA_WRITE))) {
-			nic_host_write_polled(nic, addr, data, len);
+			if (len > NIC_PUT_SHORT)
+				nic_buffer_write_out(nic, link, addr, data, len);
+			else
+				nic_host_write_polled(nic, addr, data, len);
 			nic_claim_placed(claim, id, part);
 			nic_count(nic, bytes_helped, len);
 		} else {

@@ -284,7 +284,10 @@ static bool deliver_buffer(struct nic *nic, const struct arrival *a, uint32_t in
 	if (nic_unlikely(!e))
 		return false;
 	if (a->len <= e->room - done && done <= e->room) {
-		scatter(nic, e, done, data, a->len);
+		if (nic_likely(e->nseg <= 1))
+			nic_buffer_write_out(nic, a->link, e->addr + done, data, a->len);
+		else
+			scatter_many(nic, e, done, data, a->len);
 	} else if ((e->control & NIC_CTL_POOL) && done == 0 && !(a->flags & NIC_PF_MORE)) {
 		name_buffer(nic, e, data, a->len);
 		taken = true;
@@ -354,7 +357,7 @@ static nic_noinline void deliver_pull(struct nic *nic, const struct arrival *a)
 
 static nic_noinline void write_buffer(struct nic *nic, const struct arrival *a, uint32_t index)
 {
-	if (!nic_rdma_place(nic, a->vi, a->p, index, a->len))
+	if (!nic_rdma_place(nic, a->link, a->vi, a->p, index, a->len))
 		reject(nic, a, NIC_ST_RDMA_PROT, NIC_EV_RDMAW_PROT);
 	else if (!(a->flags & NIC_PF_MORE))
 		acknowledge(nic, a);
@@ -413,11 +416,8 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 		taken = deliver_buffer(nic, a, index, where);
 	else
 		nic_count(nic, bad_packets, 1);
-	if (!taken) {
-		if (nic_link_surplus(a->link) && a->len <= NIC_BUFFER_SIZE)
-			nic_buffer_migrate(nic, index, 0, a->len);
+	if (!taken)
 		nic_buffer_give(nic, index);
-	}
 }
 
 static nic_noinline void returned(struct nic *nic, const struct arrival *a)

@@ -106,3 +106,21 @@ void nic_copy_owned_many(void *dst, const void *src, size_t n)
 	else
 		memcpy(dst, src, n);
 }
+
+/* In pieces that are in the first-level cache when they have been read: two passes over 32 KB take a fourth longer than one. */
+void nic_copy_migrating(void *dst, void *src, size_t n)
+{
+	enum { PIECE = 1024, LINE = 64 };
+	uint8_t *d = dst, *s = src, *line = (uint8_t *)(((uintptr_t)s - 1) & ~(uintptr_t)(LINE - 1));
+
+	while (n) {
+		size_t part = n < PIECE ? n : PIECE;
+
+		nic_copy(d, s, part);
+		d += part;
+		s += part;
+		n -= part;
+		for (; line < s; line += LINE)
+			nic_migrate_line(line);
+	}
+}

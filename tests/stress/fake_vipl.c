@@ -494,6 +494,13 @@ void VipxBufferRead(VIP_NIC_HANDLE handle, VIP_PVOID data, VIP_ULONG length)
 		fake_violate("has read a buffer that is not owned");
 }
 
+void VipxBufferCopy(VIP_NIC_HANDLE handle, VIP_PVOID to, VIP_PVOID data, VIP_ULONG length)
+{
+	if (fake_buffer_of(data))
+		VipxBufferRead(handle, data, length);
+	memcpy(to, data, length);
+}
+
 /* ---- memory in the card: any will do ------------------------------------------------------------------------------------------------- */
 
 VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE handle, VIP_UINT64 length, VIP_PVOID *memory)

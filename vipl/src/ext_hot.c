@@ -391,6 +391,29 @@ void VipxBufferRead(VIP_NIC_HANDLE NicHandle, VIP_PVOID Data, VIP_ULONG Length)
 		buffer_read(nic, Data, Length);
 }
 
+static __attribute__((noinline)) void locked_buffer_copy(VIP_NIC_HANDLE NicHandle, void *to, const void *data, uint32_t length)
+{
+	struct vipl_nic *nic = vipl_nic_enter(NicHandle);
+
+	if (__builtin_expect(!nic, 0))
+		return;
+	nic_buf_copy(nic->hw, to, data, length);
+	vipl_leave(nic);
+}
+
+/* As VipxSendShort. */
+void VipxBufferCopy(VIP_NIC_HANDLE NicHandle, VIP_PVOID To, VIP_PVOID Data, VIP_ULONG Length)
+{
+	struct vipl_nic *nic = vipl_nic_unlocked(NicHandle);
+
+	if (__builtin_expect(!To || !Data || Length > VIPX_BUFFER_SIZE, 0))
+		return;
+	if (__builtin_expect(!nic, 0))
+		locked_buffer_copy(NicHandle, To, Data, (uint32_t)Length);
+	else
+		nic_buf_copy(nic->hw, To, Data, (uint32_t)Length);
+}
+
 static inline void give_row(struct vipl_nic *nic, const VIPX_MESSAGE *messages, VIP_ULONG count)
 {
 	nic_buf_give_row(nic->hw, (const struct nic_message *)(const void *)messages, count < UINT32_MAX ? (uint32_t)count : UINT32_MAX);

@@ -54,6 +54,24 @@ static void copied_to_owned(void)
 	every_length(stores, 65);
 }
 
+/* From anywhere in a line, and what it is copied from stays as it is, up to the byte in front. */
+static void copied_while_it_migrates(void)
+{
+	enum { LONG = 2200 }; /* more than two pieces */
+	static _Alignas(64) uint8_t from[64 + 64 + LONG + 64], before[sizeof(from)], to[LONG + 1];
+
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 7 + i / 256);
+	memcpy(before, from, sizeof(from));
+	for (uint32_t at = 0; at < 64; at += at < 4 ? 1 : 15)
+		for (uint32_t len = 0; len <= LONG; len++) {
+			to[len] = GUARD;
+			nic_copy_migrating(to, from + 64 + at, len);
+			CHECK(memcmp(to, from + 64 + at, len) == 0 && to[len] == GUARD);
+		}
+	CHECK(memcmp(before, from, sizeof(from)) == 0);
+}
+
 #if defined(__x86_64__)
 static void copied_by_32_bytes(void)
 {
@@ -75,6 +93,7 @@ int main(void)
 {
 	CASE(copied_by_stores);
 	CASE(copied_to_owned);
+	CASE(copied_while_it_migrates);
 #if defined(__x86_64__)
 	CASE(copied_by_32_bytes);
 	CASE(copied_by_64_bytes);

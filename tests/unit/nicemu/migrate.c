@@ -162,6 +162,18 @@ static void only_in_the_pool(void)
 	nic_buf_read(p.b.nic, buf + 100, NIC_BUFFER_SIZE - 100);
 	nic_buf_read(p.b.nic, buf + 100, 0);
 	CHECK_EQ(counter(p.b.nic, "migrated"), before + 3);
+	/* A copy is one from anywhere. */
+	pattern(buf + 24, LEN, 5);
+	nic_buf_copy(p.b.nic, p.b.mem, buf + 24, LEN);
+	CHECK(is_pattern(p.b.mem, LEN, 5) && is_pattern(buf + 24, LEN, 5));
+	CHECK_EQ(counter(p.b.nic, "migrated"), before + 4);
+	pattern(p.a.mem, LEN, 6);
+	nic_buf_copy(p.b.nic, p.b.mem, p.a.mem, LEN);
+	CHECK(is_pattern(p.b.mem, LEN, 6));
+	nic_buf_copy(p.b.nic, p.b.mem, buf, 100); /* the line before it is another buffer's */
+	CHECK(memcmp(p.b.mem, buf, 100) == 0);
+	CHECK_EQ(counter(p.b.nic, "migrated"), before + 4);
+	CHECK_EQ(counter(p.b.nic, "bad_packets"), 5);
 	nic_buf_give(p.b.nic, buf);
 	pair_close(&p);
 }

@@ -235,7 +235,7 @@ static void rows(void)
 /* The same of those in buffers, which are then the program's, and go back together. */
 static void rows_in_buffers(void)
 {
-	static uint8_t bytes[VIPX_BUFFER_SIZE];
+	static uint8_t bytes[VIPX_BUFFER_SIZE], copy[2048];
 	VIPX_SHORT m = { .Head = 2000, .A = bytes, .ALength = 20, .B = bytes + 20, .BLength = 1972 };
 	VIPX_MESSAGE row[64];
 	VIP_DESCRIPTOR *recv;
@@ -276,18 +276,25 @@ static void rows_in_buffers(void)
 
 			memcpy(&head, row[i].Data, sizeof head);
 			VipxBufferRead(o.nic, row[i].Data, row[i].Length); /* what is in it stays */
+			VipxBufferCopy(o.nic, copy, (char *)row[i].Data + 8, 1992 + i);
+			CHECK(memcmp(copy, bytes, 1992 + i) == 0);
 			CHECK(head == 20 * lap + i && row[i].Length == 2000 + i && memcmp((char *)row[i].Data + 8, bytes, 1992 + i) == 0);
 		}
 		VipxGiveBuffers(o.nic, row, 20);
 	}
 	CHECK(*VipxCounter(o.nic, "buffers_taken", "") - taken <= 32); /* they came back */
 	VipxGiveBuffers(o.nic, NULL, 1);
-	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 2000);
+	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 4000);
 	VipxBufferRead(o.nic, NULL, 1);
+	VipxBufferCopy(o.nic, copy, NULL, 1);
+	VipxBufferCopy(o.nic, NULL, bytes, 1);
+	VipxBufferCopy(o.nic, copy, bytes, sizeof bytes + 1);
+	VipxBufferCopy(o.nic, copy, bytes, 64); /* no buffer's, but copied */
+	CHECK(memcmp(copy, bytes, 64) == 0);
 	CHECK_EQ(*VipxCounter(o.nic, "bad_packets", ""), 0);
 	VipxBufferRead(o.nic, bytes, 1);
 	CHECK_EQ(*VipxCounter(o.nic, "bad_packets", ""), 1);
-	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 2000);
+	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 4000);
 	CHECK_EQ(VipxRecvTakeBuffers(o.b, NULL, 8, VIPX_BUFFER_SIZE), 0);
 	CHECK_EQ(VipxRecvTakeBuffers(o.a, row, 8, VIPX_BUFFER_SIZE), 0);
 	/* What is in the completion queue comes first. */

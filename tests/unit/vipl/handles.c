@@ -81,6 +81,7 @@ static void bad_nic(VIP_NIC_HANDLE nic)
 	VipxGiveBuffer(nic, name);
 	VipxGiveBuffers(nic, &message, 1);
 	VipxBufferRead(nic, name, 1);
+	VipxBufferCopy(nic, &message, name, 1);
 	BAD(VipxAllocMemory(nic, 100, &memory));
 	BAD(VipxFreeMemory(nic, name));
 	BAD(VipxLargePage(nic, name));
