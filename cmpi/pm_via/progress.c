@@ -218,7 +218,8 @@ static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, 
 		value(c, proc, arrival->Message, arrival->Length);
 		return 1;
 	}
-	c->surplus = arrival->Surplus;
+	if (via_unlikely(arrival->Surplus))
+		c->surplus = true;
 	value(c, proc, arrival->Message, arrival->Length);
 	been_read(c, arrival->Message, arrival->Length);
 	VipxGiveBuffer(c->nic, arrival->Buffer);
@@ -259,8 +260,8 @@ static inline uint8_t *leave_row(struct cmpi *c, struct via_row *row, bool buffe
 	uint8_t *packet = row->next;
 
 	row->next += via_row_stride(buffers);
-	if (buffers)
-		c->surplus = ((VIPX_MESSAGE *)(void *)packet)->Surplus;
+	if (buffers && ((VIPX_MESSAGE *)(void *)packet)->Surplus)
+		c->surplus = true;
 	if (buffers && row->next < row->end)
 		via_ask_for(via_row_data(row->next, true), via_row_length(row->next, true));
 	return packet;
