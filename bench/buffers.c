@@ -2,11 +2,12 @@
 /*
  * Buffers: what a stream of long messages could have if a transport cost nothing but its two copies.  Two threads, each bound to a
  * core (the first two that they may use, as bench/probe does), one of which copies BYTES from its memory into buffers, in turn, the
- * other one from there into its own.  How many buffers go round decides in which cache they lie.
+ * other one from there into its own.  How many buffers go round decides in which cache they lie; and whether the receiver makes their lines its own
+ * (nicemu/util/atomic.h, nic_migrate_line), how long the sender's next stores to them take.
  *
  *     buffers [-m BYTES] [-i N] [COUNT...]
  *
- * For each COUNT (1 2 4 6 8 12 16 24 48 96) GB/s of N copies (4000) of BYTES (32768).  This is no MPI program; status 4 where there is only one core.
+ * For each COUNT (1 2 4 6 8 12 16 24 48 96) GB/s of N copies (4000) of BYTES (32768), of lines that stay shared and of such that migrate.  This is no MPI program; status 4 where there is only one core.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -20,8 +21,9 @@
 #include <unistd.h>
 
 #include "cores.h"
+#include "nicemu/util/atomic.h"
 
-enum { LINE = 128, ROOM = LINE, COUNT_MOST = 1024, BYTES_MOST = 1 << 20 };
+enum { LINE = 128, ROOM = LINE, PIECE = 1024, COUNT_MOST = 1024, BYTES_MOST = 1 << 20 };
 
 static struct {
 	_Alignas(LINE) _Atomic long n;
@@ -30,12 +32,27 @@ static struct {
 static int cpus[2];
 static size_t bytes = 32768;
 static long copies = 4000, count;
+static bool migrates;
 static char *buffers, *memory[2];
 
 /* Each buffer begins at another place in its page, as those of the NIC do. */
 static char *buffer(long i)
 {
-	return buffers + (size_t)(i % count) * (bytes + ROOM);
+	return buffers + (size_t)(i % count) * ((bytes + LINE - 1) / LINE * LINE + ROOM);
+}
+
+static void empty(char *from)
+{
+	if (!migrates) {
+		memcpy(memory[1], from, bytes);
+		return;
+	}
+	for (size_t at = 0; at < bytes; at += PIECE) {
+		size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+
+		memcpy(memory[1] + at, from + at, n);
+		nic_migrate_lines(from + at, n);
+	}
 }
 
 /* A0: what the other thread did before it counted (R0) is seen after this. */
@@ -52,17 +69,18 @@ static void *receiver(void *unused)
 	cores_bind_to(cpus[1]);
 	for (long i = 0; i < copies; i++) {
 		await(&filled.n, i + 1);
-		memcpy(memory[1], buffer(i), bytes);
+		empty(buffer(i));
 		atomic_store_explicit(&emptied.n, i + 1, memory_order_release); /* R0 */
 	}
 	return NULL;
 }
 
-static double gigabytes(void)
+static double gigabytes(bool migrating)
 {
 	pthread_t thread;
 	double start;
 
+	migrates = migrating;
 	atomic_init(&filled.n, 0);
 	atomic_init(&emptied.n, 0);
 	if (pthread_create(&thread, NULL, receiver, NULL) != 0) {
@@ -132,13 +150,14 @@ int main(int argc, char **argv)
 		fputs("buffers: there is only one core\n", stderr);
 		return 4;
 	}
-	buffers = pages((size_t)most * (bytes + ROOM));
+	buffers = pages((size_t)most * (bytes + LINE + ROOM));
 	memory[0] = pages(bytes);
 	memory[1] = pages(bytes);
-	printf("# Copies of %zu bytes through buffers that go round\n# Buffers     GB/s\n", bytes);
+	printf("# Copies of %zu bytes through buffers that go round, GB/s\n# Buffers   shared migrating\n", bytes);
 	for (int i = 0; i < n; i++) {
 		count = counts[i];
-		printf("%9ld %8.1f\n", count, gigabytes());
+		printf("%9ld %8.1f", count, gigabytes(false));
+		printf(" %9.1f\n", gigabytes(true));
 		fflush(stdout);
 	}
 	free(buffers);

@@ -69,6 +69,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/long_rows \
 	tests/unit/nicemu/long_singles \
 	tests/unit/nicemu/lost \
+	tests/unit/nicemu/migrate \
 	tests/unit/nicemu/pace \
 	tests/unit/nicemu/permission \
 	tests/unit/nicemu/fetch \
@@ -82,7 +83,6 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/shared_doubt \
 	tests/unit/nicemu/shared_late \
 	tests/unit/nicemu/short_rows \
-	tests/unit/nicemu/migrate \
 	tests/unit/nicemu/short_ways \
 	tests/unit/nicemu/sleep \
 	tests/unit/nicemu/transfer \
@@ -192,7 +192,8 @@ check_PROGRAMS += \
 	tests/mpi/spawn \
 	tests/mpi/stall \
 	tests/mpi/statuses \
-	tests/mpi/threads
+	tests/mpi/threads \
+	tests/mpi/windows
 
 tests_mpi_allocmem_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_allocmem_LDADD = $(MPI_LIBS)
@@ -239,6 +240,8 @@ tests_mpi_statuses_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_statuses_LDADD = $(MPI_LIBS)
 tests_mpi_threads_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_mpi_threads_LDADD = $(MPI_LIBS)
+tests_mpi_windows_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_mpi_windows_LDADD = $(MPI_LIBS)
 
 # Preloaded by tests/mpi/prove, which shows that the programs notice faults. With
 # an -rpath it becomes a shared object, though it is never installed.
