@@ -232,15 +232,17 @@ void via_incoming_done(struct via_incoming *msg, int err)
 	recv_done(c, recv, err);
 }
 
-/* Copies into the receive what fits, from `offset` of the message on. */
+/* Copies into the receive what fits, from `offset` of the message on.  c: out of the packet at hand; NULL: from elsewhere. */
 static void deliver(struct cmpi *c, const struct via_recv *recv, uint64_t offset, const void *data, size_t len)
 {
 	if (offset >= recv->size)
 		return;
 	if (len > recv->size - offset)
 		len = (size_t)(recv->size - offset);
-	if (len)
+	if (c)
 		via_copy_out(c, (uint8_t *)recv->buf + offset, data, len);
+	else if (len)
+		memcpy((uint8_t *)recv->buf + offset, data, len);
 }
 
 /* ---- receiving an eager series --------------------------------------------------------------------------------------------- */
@@ -376,7 +378,7 @@ bool via_match_take(struct via_incoming *msg, struct via_recv *recv, int *err)
 		return false;
 	}
 	if (!msg->rendezvous)
-		deliver(msg->proc->cmpi, recv, 0, msg->held, (size_t)msg->offset);
+		deliver(NULL, recv, 0, msg->held, (size_t)msg->offset);
 	if (!msg->complete && !gone)
 		return false;
 	*err = msg->complete ? CMPI_OK : CMPI_TRANSPORT;

@@ -262,7 +262,7 @@ struct cmpi {
 	bool groups_first;               /* operations of groups end elsewhere, or by messages: they are looked at before packets, too */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
-	bool surplus;                    /* the packet at hand is in a buffer of which VipxBufferRead wants to be told; false: it has been copied by via_copy_out */
+	bool surplus;                    /* the packet at hand is in a buffer that VipxBufferRead is still to be told of */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
 	uint32_t quick;                  /* times that this may be put off after a transfer that was over at once */
 	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */

@@ -319,11 +319,15 @@ void nic_buf_copy(struct nic *nic, void *to, const void *data, uint32_t len)
 {
 	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
 
-	if (nic_unlikely(off >= sizeof(nic->map->buffer) || off % NIC_BUFFER_SIZE == 0 || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE)) {
+	uint8_t *from = nic->pool + off;
+
+	if (nic_unlikely(off >= sizeof(nic->map->buffer) || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE)) {
 		nic_copy(to, data, len);
 		return;
 	}
-	nic_copy_migrating(to, nic_buffer(nic, (uint32_t)(off / NIC_BUFFER_SIZE)) + off % NIC_BUFFER_SIZE, len);
+	if (nic_likely(off % NIC_BUFFER_SIZE)) /* else it is another buffer's */
+		nic_migrate_line(from - 1 - ((uintptr_t)from - 1) % 64);
+	nic_copy_migrating(to, from, len);
 	nic_count(nic, migrated, 1);
 }
 

@@ -210,11 +210,11 @@ void nic_buffer_release(struct nic *nic);          /* all in hand go back to the
 void nic_buffer_recover(struct nic *nic, uint32_t slot); /* what a dead slot held; the card lock is held */
 void nic_promise_kept(struct nic *nic);            /* rdma.c: a part of it, or what is as long, leaves now */
 void nic_buffer_balance(struct nic *nic, struct nic_link *link); /* sends surplus back */
-/* To the process's memory, out of a buffer that has come over the link. */
+/* To the process's memory, out of a buffer that has come over the link; NULL: from elsewhere. */
 static inline void nic_buffer_write_out(struct nic *nic, const struct nic_link *link, uint64_t bus, const uint8_t *data, uint32_t len)
 {
 #ifndef NIC_ELSEWHERE
-	if (nic_link_surplus(link) && len > 64) {
+	if (link && nic_link_surplus(link) && len > 64) {
 		nic_copy_migrating(nic_host(bus), (uint8_t *)data, len);
 		nic_count(nic, migrated, 1);
 		return;

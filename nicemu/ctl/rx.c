@@ -179,23 +179,24 @@ static nic_noinline unsigned pieces(const struct nic_rxe *e, uint32_t from, uint
 	return n;
 }
 
-static nic_noinline void scatter_many(struct nic *nic, const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
+/* link: the data is in a buffer that has come over it; NULL: elsewhere. */
+static nic_noinline void scatter_many(struct nic *nic, const struct nic_link *link, const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
 {
 	struct iovec to[NIC_DESC_SEGS_MAX];
 	unsigned n = pieces(e, from, len, to);
 
 	for (unsigned i = 0; i < n; i++) {
-		nic_host_write(nic, (uintptr_t)to[i].iov_base, data, to[i].iov_len);
+		nic_buffer_write_out(nic, link, (uintptr_t)to[i].iov_base, data, (uint32_t)to[i].iov_len);
 		data += to[i].iov_len;
 	}
 }
 
-static void scatter(struct nic *nic, const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
+static inline void scatter(struct nic *nic, const struct nic_link *link, const struct nic_rxe *e, uint32_t from, const uint8_t *data, uint32_t len)
 {
 	if (nic_likely(e->nseg <= 1))
-		nic_host_write(nic, e->addr + from, data, len);
+		nic_buffer_write_out(nic, link, e->addr + from, data, len);
 	else
-		scatter_many(nic, e, from, data, len);
+		scatter_many(nic, link, e, from, data, len);
 }
 
 /* The receive for this message, or NULL when it was rejected. */
@@ -265,7 +266,7 @@ static void deliver_inline(struct nic *nic, const struct arrival *a)
 		nic_copy(nic_buffer(nic, index), data, a->len);
 		name_buffer(nic, e, nic_buffer(nic, index), a->len);
 	} else {
-		scatter(nic, e, 0, data, a->len);
+		scatter(nic, NULL, e, 0, data, a->len);
 	}
 	pop(nic, a->vi, a->ctx, success(a, NIC_ST_OP_RECEIVE) | (pool ? NIC_ST_POOL : 0), a->len, a->imm);
 	if (nic_unlikely(a->flags & NIC_PF_ACK))
@@ -284,10 +285,7 @@ static bool deliver_buffer(struct nic *nic, const struct arrival *a, uint32_t in
 	if (nic_unlikely(!e))
 		return false;
 	if (a->len <= e->room - done && done <= e->room) {
-		if (nic_likely(e->nseg <= 1))
-			nic_buffer_write_out(nic, a->link, e->addr + done, data, a->len);
-		else
-			scatter_many(nic, e, done, data, a->len);
+		scatter(nic, a->link, e, done, data, a->len);
 	} else if ((e->control & NIC_CTL_POOL) && done == 0 && !(a->flags & NIC_PF_MORE)) {
 		name_buffer(nic, e, data, a->len);
 		taken = true;
@@ -560,7 +558,7 @@ bool nic_rx_ready(struct nic *nic, uint32_t vi, uint32_t len, bool pooled)
 /* Into the receive at the head. */
 void nic_rx_scatter(struct nic *nic, uint32_t vi, uint32_t from, const uint8_t *data, uint32_t len)
 {
-	scatter(nic, rx_head(nic, vi, nic_vi(nic, vi)), from, data, len);
+	scatter(nic, NULL, rx_head(nic, vi, nic_vi(nic, vi)), from, data, len);
 }
 
 /* The receive at the head is complete; buffer: pool buffer that has the message, or UINT32_MAX. */

@@ -41,7 +41,7 @@ bool nic_cores_demote(void)
 #endif
 }
 
-/* Those after it were not measured. */
+/* Or later: those were not measured. */
 static bool is_zen_4(void)
 {
 #if defined(__x86_64__)

@@ -255,7 +255,7 @@ void nic_bell_ring(struct nic_link *link);
 static inline struct nic_packet *nic_link_reserve(struct nic_link *link, uint32_t reserve)
 {
 	if (nic_unlikely((int32_t)(link->tx_limit - link->tx_pos) <= (int32_t)reserve)) {
-		/* L2: pairs with the release in nic_link_consume; the cells before it may be overwritten */
+		/* L2: pairs with the release in nic_link_tell; the cells before it may be overwritten */
 		link->tx_limit = nic_load_acquire(link->tx_head) + NIC_RING_CELLS;
 		if ((int32_t)(link->tx_limit - link->tx_pos) <= (int32_t)reserve)
 			return NULL;
@@ -378,7 +378,7 @@ static inline bool nic_link_surplus(const struct nic_link *link)
 
 /*
  * The cells before rx_pos may be overwritten; the first `read` of them, since the last time, were not passed over.  Where messages go to and fro one at a time
- * their lines stay shared: one store alone has its line sooner if it need not be fetched.
+ * their lines stay shared: one store alone has its line sooner if it need not be fetched.  (A consumer that never takes the short way is not known to do so.)
  */
 static nic_noinline void nic_link_tell(struct nic_link *link, uint32_t read)
 {

@@ -111,7 +111,7 @@ void nic_copy_owned_many(void *dst, const void *src, size_t n)
 void nic_copy_migrating(void *dst, void *src, size_t n)
 {
 	enum { PIECE = 1024, LINE = 64 };
-	uint8_t *d = dst, *s = src, *line = (uint8_t *)(((uintptr_t)s - 1) & ~(uintptr_t)(LINE - 1));
+	uint8_t *d = dst, *s = src, *line = s - (uintptr_t)s % LINE;
 
 	while (n) {
 		size_t part = n < PIECE ? n : PIECE;

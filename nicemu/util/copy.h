@@ -83,7 +83,7 @@ static inline void nic_copy_owned(void *dst, const void *src, size_t n)
 		nic_copy_owned_many(dst, src, n);
 }
 
-/* Out of memory that is this core's alone, and while it is there makes the lines it comes from migrate (util/atomic.h), that of the byte before it, too. */
+/* Out of memory whose lines are this core's alone, and while they are there makes them migrate (util/atomic.h). */
 void nic_copy_migrating(void *dst, void *src, size_t n);
 
 #endif

@@ -427,7 +427,7 @@ static bool take_value(struct vi *vi, VIPX_ARRIVAL *arrival)
 		return false;
 	if (posted < fake_net.closest)
 		fake_net.closest = posted;
-	*arrival = (VIPX_ARRIVAL){.ViHandle = vi, .User = vi->user, .RecvQueue = VIP_TRUE, .Length = (VIP_UINT32)m->len};
+	*arrival = (VIPX_ARRIVAL){.ViHandle = vi, .User = vi->user, .RecvQueue = VIP_TRUE, .Length = (VIP_UINT32)m->len, .Surplus = (VIP_UINT32)fake_random(2)};
 	unhook(&vi->peer->out);
 	if (m->pool) {
 		arrival->Message = arrival->Buffer = m->data;
@@ -501,6 +501,7 @@ VIP_ULONG VipxRecvTakeBuffers(VIP_VI_HANDLE handle, VIPX_MESSAGE *messages, VIP_
 			break;
 		messages[n].Data = arrival.Message;
 		messages[n].Length = arrival.Length;
+		messages[n].Surplus = arrival.Surplus;
 	}
 	return n;
 }

@@ -89,7 +89,8 @@ static void ring_wraps(void)
 	memset(ring, 0, sizeof(ring));
 	atomic_store(&head.head, UINT32_MAX - 1000);
 	tx = (struct nic_link){ .bell = &bell, .tx = ring, .tx_head = &head.head, .tx_pos = UINT32_MAX - 1000, .tx_limit = UINT32_MAX - 1000 + NIC_RING_CELLS };
-	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_pos = UINT32_MAX - 1000, .rx_told = UINT32_MAX - 1000, .rx_exact = &exact };
+	rx = (struct nic_link){ .rx = ring, .rx_head = &head.head, .rx_pos = UINT32_MAX - 1000, .rx_told = UINT32_MAX - 1000, .rx_exact = &exact,
+		.migrates = true, .migrated_cells = &migrated };
 	pthread_create(&thread, NULL, produce, NULL);
 	for (uint32_t i = 0; i < PACKETS;) {
 		struct nic_packet *p = nic_link_peek(&rx);

@@ -458,7 +458,7 @@ typedef struct _VIPX_ARRIVAL {
 VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
 /*
  * The short way to a message by value that is expected on one VI whose receive queue has a completion queue, which is empty:
- * what VipxCQTake would return of that VI in ViHandle, Message, Buffer and Length (the other members it leaves alone), or
+ * what VipxCQTake would return of that VI in ViHandle, Message, Buffer, Length and Surplus (the other members it leaves alone), or
  * VIP_NOT_DONE, and then nothing was done, but for a short RDMA read of the peer's; not even the NIC's other work, so VipxCQTake has to be called, too.
  * Message is NULL then when something has come that has to go that way, or had.
  */
@@ -492,10 +492,10 @@ VIP_PVOID VipxTakeBuffer(IN VIP_NIC_HANDLE NicHandle); /* NULL: none free now */
 void VipxGiveBuffer(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Buffer); /* any address inside it */
 /*
  * So much of a buffer of the caller's, from there on, has just been read, and it will be given back: its lines are made ready for the
- * peer that writes it next (parameter migrate).  What is in them stays.  It pays where Surplus says so.
+ * peer that writes it next.  What is in them stays.  It pays where Surplus says so (parameter migrate).
  */
 void VipxBufferRead(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Data, IN VIP_ULONG Length);
-/* Copies so much of it to To, and does the same for these lines, and what is before Data in the first one or the one before, in less time than both. */
+/* Copies so much of it to To and does the same for its lines, and that of what is in front of it in its buffer, in less time than both.  What is in no buffer is copied. */
 void VipxBufferCopy(IN VIP_NIC_HANDLE NicHandle, OUT VIP_PVOID To, IN VIP_PVOID Data, IN VIP_ULONG Length);
 void VipxGiveBuffers(IN VIP_NIC_HANDLE NicHandle, IN const VIPX_MESSAGE *Messages, IN VIP_ULONG Count); /* those of so many messages */
 

@@ -2,6 +2,8 @@
 /*
  * The extensions that a program calls all the time: polling, pool buffers, the epoch, the word at a VI.
  */
+#include <string.h>
+
 #include "vipl/src/cq.h"
 #include "vipl/src/queue.h"
 
@@ -406,9 +408,11 @@ void VipxBufferCopy(VIP_NIC_HANDLE NicHandle, VIP_PVOID To, VIP_PVOID Data, VIP_
 {
 	struct vipl_nic *nic = vipl_nic_unlocked(NicHandle);
 
-	if (__builtin_expect(!To || !Data || Length > VIPX_BUFFER_SIZE, 0))
+	if (__builtin_expect(!To || !Data, 0))
 		return;
-	if (__builtin_expect(!nic, 0))
+	if (__builtin_expect(Length > VIPX_BUFFER_SIZE, 0))
+		memcpy(To, Data, Length);
+	else if (__builtin_expect(!nic, 0))
 		locked_buffer_copy(NicHandle, To, Data, (uint32_t)Length);
 	else
 		nic_buf_copy(nic->hw, To, Data, (uint32_t)Length);

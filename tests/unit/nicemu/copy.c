@@ -3,6 +3,9 @@
  * Copies by plain stores (util/copy.c): every length of the loops and of what they leave, from and to any place, and nothing beside.  The source itself,
  * since a processor takes one of the ways only.
  */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "nicemu/util/copy.c"
 #include "tests/check.h"
 
@@ -72,6 +75,24 @@ static void copied_while_it_migrates(void)
 	CHECK(memcmp(before, from, sizeof(from)) == 0);
 }
 
+/* Lines before and behind are others': no store of what is there gets near them. */
+static void nothing_else_migrates(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *room = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), to[3000];
+
+	if (!CHECK(room != MAP_FAILED))
+		return;
+	mprotect(room, page, PROT_READ);
+	mprotect(room + 2 * page, page, PROT_READ);
+	for (uint32_t len = 0; len <= sizeof(to); len++) {
+		nic_copy_migrating(to, room + page, len);
+		nic_copy_migrating(to, room + 2 * page - len, len);
+		nic_migrate_lines(room + page, len);
+	}
+	CHECK(munmap(room, 3 * page) == 0);
+}
+
 #if defined(__x86_64__)
 static void copied_by_32_bytes(void)
 {
@@ -94,6 +115,7 @@ int main(void)
 	CASE(copied_by_stores);
 	CASE(copied_to_owned);
 	CASE(copied_while_it_migrates);
+	CASE(nothing_else_migrates);
 #if defined(__x86_64__)
 	CASE(copied_by_32_bytes);
 	CASE(copied_by_64_bytes);

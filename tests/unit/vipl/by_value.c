@@ -235,13 +235,13 @@ static void rows(void)
 /* The same of those in buffers, which are then the program's, and go back together. */
 static void rows_in_buffers(void)
 {
-	static uint8_t bytes[VIPX_BUFFER_SIZE], copy[2048];
+	static uint8_t bytes[VIPX_BUFFER_SIZE], copy[2048], large[2 * VIPX_BUFFER_SIZE + 2];
 	VIPX_SHORT m = { .Head = 2000, .A = bytes, .ALength = 20, .B = bytes + 20, .BLength = 1972 };
 	VIPX_MESSAGE row[64];
 	VIP_DESCRIPTOR *recv;
 	VIP_CQ_HANDLE cq;
 	VIPX_ARRIVAL next;
-	VIP_UINT64 taken, migrated;
+	VIP_UINT64 taken, migrated, surplus = 0;
 	struct one o;
 
 	NEEDS_VALUES();
@@ -275,6 +275,7 @@ static void rows_in_buffers(void)
 			VIP_UINT64 head;
 
 			memcpy(&head, row[i].Data, sizeof head);
+			surplus += row[i].Surplus;
 			VipxBufferRead(o.nic, row[i].Data, row[i].Length); /* what is in it stays */
 			VipxBufferCopy(o.nic, copy, (char *)row[i].Data + 8, 1992 + i);
 			CHECK(memcmp(copy, bytes, 1992 + i) == 0);
@@ -285,10 +286,13 @@ static void rows_in_buffers(void)
 	CHECK(*VipxCounter(o.nic, "buffers_taken", "") - taken <= 32); /* they came back */
 	VipxGiveBuffers(o.nic, NULL, 1);
 	CHECK_EQ(*VipxCounter(o.nic, "migrated", "") - migrated, 4000);
+	CHECK_EQ(surplus, 0); /* who sends to itself gives all of them back itself */
 	VipxBufferRead(o.nic, NULL, 1);
 	VipxBufferCopy(o.nic, copy, NULL, 1);
 	VipxBufferCopy(o.nic, NULL, bytes, 1);
-	VipxBufferCopy(o.nic, copy, bytes, sizeof bytes + 1);
+	memset(large + VIPX_BUFFER_SIZE + 1, 7, VIPX_BUFFER_SIZE + 1);
+	VipxBufferCopy(o.nic, large, large + VIPX_BUFFER_SIZE + 1, VIPX_BUFFER_SIZE + 1); /* as any memory's */
+	CHECK_EQ(large[VIPX_BUFFER_SIZE], 7);
 	VipxBufferCopy(o.nic, copy, bytes, 64); /* no buffer's, but copied */
 	CHECK(memcmp(copy, bytes, 64) == 0);
 	CHECK_EQ(*VipxCounter(o.nic, "bad_packets", ""), 0);
