@@ -2,8 +2,8 @@
 /*
  * Buffers: what a stream of long messages could have if a transport cost nothing but its two copies.  Two threads, each bound to a
  * core (the first two that they may use, as bench/probe does), one of which copies BYTES from its memory into buffers, in turn, the
- * other one from there into its own.  How many buffers go round decides in which cache they lie; and whether the receiver makes their lines its own
- * (nicemu/util/atomic.h, nic_migrate_line), how long the sender's next stores to them take.
+ * other one from there into its own.  How many buffers go round decides in which cache they lie; and whether the receiver makes their lines its own, by a
+ * store of what is there, how long the sender's next stores to them take.
  *
  *     buffers [-m BYTES] [-i N] [COUNT...]
  *
@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "cores.h"
-#include "nicemu/util/atomic.h"
 
 enum { LINE = 128, ROOM = LINE, PIECE = 1024, COUNT_MOST = 1024, BYTES_MOST = 1 << 20 };
 
@@ -41,6 +40,13 @@ static char *buffer(long i)
 	return buffers + (size_t)(i % count) * ((bytes + LINE - 1) / LINE * LINE + ROOM);
 }
 
+static void migrate(char *line)
+{
+	_Atomic char *first = (_Atomic char *)line;
+
+	atomic_store_explicit(first, atomic_load_explicit(first, memory_order_relaxed), memory_order_relaxed); /* nobody else's yet */
+}
+
 static void empty(char *from)
 {
 	if (!migrates) {
@@ -51,7 +57,8 @@ static void empty(char *from)
 		size_t n = bytes - at < PIECE ? bytes - at : PIECE;
 
 		memcpy(memory[1] + at, from + at, n);
-		nic_migrate_lines(from + at, n);
+		for (size_t line = 0; line < n; line += 64)
+			migrate(from + at + line);
 	}
 }
 
