@@ -214,13 +214,11 @@ static inline void been_read(struct cmpi *c, uint8_t *data, uint32_t len)
 /* Perhaps in a buffer.  Returns what it takes of the pass. */
 static inline uint32_t arrival_by_value(struct cmpi *c, struct cmpi_proc *proc, const VIPX_ARRIVAL *arrival)
 {
-	if (!arrival->Buffer) {
-		value(c, proc, arrival->Message, arrival->Length);
-		return 1;
-	}
-	if (via_unlikely(arrival->Surplus))
+	if (via_unlikely(arrival->Buffer && arrival->Surplus))
 		c->surplus = true;
 	value(c, proc, arrival->Message, arrival->Length);
+	if (!arrival->Buffer)
+		return 1;
 	been_read(c, arrival->Message, arrival->Length);
 	VipxGiveBuffer(c->nic, arrival->Buffer);
 	return cost(arrival->Length);

@@ -260,9 +260,9 @@ struct cmpi {
 	void *arg;
 	uint32_t budget;                 /* packets after which the next pass ends (spend) */
 	bool groups_first;               /* operations of groups end elsewhere, or by messages: they are looked at before packets, too */
+	bool surplus;                    /* the packet at hand is in a buffer that VipxBufferRead is still to be told of */
 	struct cmpi_proc *near;          /* sent the last packet that came by value */
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
-	bool surplus;                    /* the packet at hand is in a buffer that VipxBufferRead is still to be told of */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
 	uint32_t quick;                  /* times that this may be put off after a transfer that was over at once */
 	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */

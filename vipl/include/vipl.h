@@ -450,10 +450,10 @@ typedef struct _VIPX_ARRIVAL {
 	VIP_PVOID Message, Buffer;  /* by value */
 	VIP_UINT32 Length;          /* by value */
 	VIP_UINT32 Surplus;         /* with Buffer: not 0: VipxBufferRead is worth calling */
-	VIP_BOOLEAN RecvQueue;
 	VIP_DESCRIPTOR *Descriptor; /* NULL: by value */
 	VIP_PVOID User;             /* what VipSetUserData left at the VI */
-	VIP_UINT64 Data[(VIPX_SHORT_MAX + 7) / 8];
+	VIP_UINT64 Data[(VIPX_SHORT_MAX + 7) / 8]; /* at a multiple of 16 bytes */
+	VIP_BOOLEAN RecvQueue;
 } VIPX_ARRIVAL;
 VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
 /*
