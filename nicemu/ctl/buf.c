@@ -318,7 +318,6 @@ void nic_buf_read(struct nic *nic, const void *data, uint32_t len)
 void nic_buf_copy(struct nic *nic, void *to, const void *data, uint32_t len)
 {
 	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
-
 	uint8_t *from = nic->pool + off;
 
 	if (nic_unlikely(off >= sizeof(nic->map->buffer) || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE)) {

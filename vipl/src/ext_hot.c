@@ -181,6 +181,7 @@ VIP_UINT32 VipxFetched(VIP_VI_HANDLE ViHandle, VIP_UINT32 *Status)
 }
 
 _Static_assert(sizeof(((VIPX_ARRIVAL *)0)->Data) >= NIC_INLINE_MAX, "room for a message by value");
+_Static_assert(offsetof(VIPX_ARRIVAL, Data) % 16 == 0, "moves of 16 bytes do not end behind a line");
 _Static_assert(offsetof(VIPX_ARRIVAL, ViHandle) == offsetof(struct nic_taken, cookie) &&
                offsetof(VIPX_ARRIVAL, Message) == offsetof(struct nic_taken, data) &&
                offsetof(VIPX_ARRIVAL, Buffer) == offsetof(struct nic_taken, buffer) &&
