@@ -12,6 +12,9 @@
 #include "nicemu/util/copy.h"
 #include "nicemu/util/log.h"
 
+enum { LINE = 64 };
+_Static_assert(NIC_BUFFER_SIZE % LINE == 0, "a buffer begins with a line, as the pool does");
+
 /* ---- the pool; all under the card lock --------------------------------------------------------------------------- */
 
 static uint32_t pool_get(struct nic_pool *pool, uint32_t *out, uint32_t want)
@@ -166,14 +169,6 @@ uint32_t nic_buffer_give_row(struct nic *nic, const uint32_t *index, uint32_t n)
 	return n;
 }
 
-void nic_buffer_migrate(struct nic *nic, uint32_t index, uint32_t at, uint32_t len)
-{
-	enum { LINE = 64 };
-
-	nic_migrate_lines(nic_buffer(nic, index) + at / LINE * LINE, at % LINE + len);
-	nic_count(nic, migrated, 1);
-}
-
 void nic_buffer_release(struct nic *nic)
 {
 	spill(nic, NIC_SLOT_BUFFERS);
@@ -309,10 +304,12 @@ void nic_buf_read(struct nic *nic, const void *data, uint32_t len)
 {
 	uint64_t off = (uintptr_t)data - (uintptr_t)nic->map->buffer;
 
-	if (nic_likely(off < sizeof(nic->map->buffer) && len <= NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE))
-		nic_buffer_migrate(nic, (uint32_t)(off / NIC_BUFFER_SIZE), (uint32_t)(off % NIC_BUFFER_SIZE), len);
-	else
+	if (nic_unlikely(off >= sizeof(nic->map->buffer) || len > NIC_BUFFER_SIZE - off % NIC_BUFFER_SIZE)) {
 		nic_count(nic, bad_packets, 1);
+		return;
+	}
+	nic_migrate_lines(nic->pool + off / LINE * LINE, off % LINE + len);
+	nic_count(nic, migrated, 1);
 }
 
 void nic_buf_copy(struct nic *nic, void *to, const void *data, uint32_t len)
@@ -325,7 +322,7 @@ void nic_buf_copy(struct nic *nic, void *to, const void *data, uint32_t len)
 		return;
 	}
 	if (nic_likely(off % NIC_BUFFER_SIZE)) /* else it is another buffer's */
-		nic_migrate_line(from - 1 - ((uintptr_t)from - 1) % 64);
+		nic_migrate_line(nic->pool + (off - 1) / LINE * LINE);
 	nic_copy_migrating(to, from, len);
 	nic_count(nic, migrated, 1);
 }

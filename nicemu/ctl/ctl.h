@@ -224,7 +224,6 @@ static inline void nic_buffer_write_out(struct nic *nic, const struct nic_link *
 #endif
 	nic_host_write(nic, bus, data, len);
 }
-void nic_buffer_migrate(struct nic *nic, uint32_t index, uint32_t at, uint32_t len); /* the lines of so much of it, which is this side's and was just read */
 
 /* tx.c, rx.c, take.c, rdma.c, rdma_ask.c, sysmsg.c */
 bool nic_tx_cut(struct nic *nic, struct nic_vi_ctx *ctx, struct nic_desc *desc); /* the short way past an empty queue; false: not for this one */
