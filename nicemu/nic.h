@@ -376,7 +376,7 @@ bool nic_long_begins(struct nic *nic, uint32_t vi, uint64_t remote, uint64_t len
 void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read, bool single);
 
 /*
- * Who sends a long message in pool buffers, one after the other (nic_send_short), asks before each whether it is to leave now.  False: few of them go
+ * Who sends long messages, many in a row, in pool buffers (nic_send_short) asks before each of those whether it is to leave now.  False: few of them go
  * round just now, and enough are under way; the NIC is to be polled, then asked again.  It never waits for a peer that is doing something else.
  */
 bool nic_bulk_turn(struct nic *nic, uint32_t vi);

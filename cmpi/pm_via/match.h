@@ -35,6 +35,7 @@ struct via_send {
 	uint64_t offset;
 	uint64_t rreq;
 	uint8_t asked;  /* enum via_protocol of the start packet */
+	bool single;    /* a long one, with a look at the NIC since the last one of that peer */
 	bool cancelled; /* taken back from the receiver; for `done` */
 };
 

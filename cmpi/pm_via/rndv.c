@@ -23,12 +23,12 @@ static void send_finish(struct cmpi_proc *proc, uint32_t type_tag, uint64_t req)
 /* ---- sender: request -------------------------------------------------------------------------------------------------------- */
 
 /* The protocol to ask for; registers the buffer when the receiver is to read it. */
-static int choose(struct via_send *send, bool *single)
+static int choose(struct via_send *send)
 {
 	struct cmpi *c = send->proc->cmpi;
 	uint64_t len = send->envelope.data_length;
 
-	if (!len || len < c->params.r3_threshold || (c->params.rather_sends && via_rather_sent(send->proc, send->buf, (size_t)len, single)))
+	if (!len || len < c->params.r3_threshold || (c->params.rather_sends && via_rather_sent(send->proc, send->buf, (size_t)len, &send->single)))
 		return VIA_PROTO_R3;
 	if (c->params.protocol != VIA_PROTO_RGET)
 		return c->params.protocol;
@@ -43,17 +43,17 @@ int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 {
 	struct cmpi *c = proc->cmpi;
 	struct via_rendezvous_start p;
-	bool single = false;
 
 	if (proc->messages > OPEN_MAX || proc->backlog.len >= c->params.backlog_max)
 		return CMPI_AGAIN;
 	send->envelope.sreq = via_handle_create(c, VIA_HANDLE_SEND, proc, send);
 	if (!send->envelope.sreq)
 		return CMPI_AGAIN;
-	send->asked = (uint8_t)choose(send, &single);
+	send->single = false;
+	send->asked = (uint8_t)choose(send);
 	p.envelope = send->envelope;
 	p.protocol = send->asked;
-	p.single = single;
+	p.single = send->single;
 	p.buffer = send->reg ? send->reg->key.base : 0;
 	p.handle = send->reg ? send->reg->key.handle : 0;
 	if (!via_flow_packet(proc, VIA_PKT_RENDEZVOUS_START, &p, sizeof(p), false)) {
@@ -199,7 +199,7 @@ int via_rndv_push(struct cmpi_proc *proc)
 	int n = 0;
 
 	while ((send = proc->send_head) != NULL && proc->remote_credit >= proc->cmpi->params.preserve) {
-		if (VipxBulkTurn(proc->vi) == VIP_NOT_DONE || !r3_packet(proc, send)) {
+		if ((!send->single && VipxBulkTurn(proc->vi) == VIP_NOT_DONE) || !r3_packet(proc, send)) {
 			via_flow_push(proc); /* try again in the next pass */
 			break;
 		}

@@ -10,6 +10,10 @@
  * Few: the packets say so (give.c), so the peer returns them at once, some at a time (buf.c), and this side looks for them before it takes others; nor are more
  * under way than it takes to keep the peer busy, which writes down exactly what it has taken.  A peer that takes none for a while is doing
  * something else; that is no reason to wait for it.  Nor has it to wait for this side, if that is: who was held up and does not come back at once has many.
+ *
+ * Where lines migrate (util/atomic.h) few go round, and nothing is timed but what many take behind a pause: what few leave of the caches to the programs
+ * at both ends is not in the time of a round.  Of exchanges in which each message is written anew and read few make 1.4 times as many, in rounds that
+ * take as long (docs/turns.md, "Few, where lines migrate").
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/engine/clock.h"
@@ -17,17 +21,28 @@
 enum {
 	FEW = 6,          /* under way */
 	LENT = 8,         /* and not come back, before this side looks for them */
-	ROUND = 128,      /* that are timed together, at least */
-	PAUSE = 50000,    /* ns without one, behind which a round begins anew */
+	ROUND = 128,      /* that are timed together */
+	PAUSE = 50000,    /* ns without one, behind which a round begins anew, */
+	PAUSE_SETTLED = 500000, /* and where few are settled: what comes is copied out meanwhile, in an exchange */
 	PATIENCE = 20000, /* ns */
 	VAIN = 16,        /* rounds of few that do not come to their end */
 };
 
-/* How few go cannot be told here. */
-static void give_up(struct nic_bulk *b)
+/* Few, and they are not compared with many? */
+static bool settled(const struct nic_link *link)
 {
+	return link->migrates && link->bulk.pace.way;
+}
+
+/* How few go cannot be told here, or they are not for this program. */
+static void give_up(struct nic_link *link)
+{
+	struct nic_bulk *b = &link->bulk;
+
 	b->vain = 0;
 	nic_pace_in_vain(&b->pace);
+	if (link->migrates)
+		b->pace.cost[1] = UINT32_MAX; /* not before many have had their time */
 }
 
 /* It has come to its end, at that time? */
@@ -35,19 +50,22 @@ static bool is_over(struct nic_link *link, uint64_t end)
 {
 	struct nic_bulk *b = &link->bulk;
 
-	if (!b->running || link->tx_pos - b->from < ROUND)
+	if (!b->running || b->sent < ROUND)
 		return false;
-	nic_pace_took(&b->pace, b->pace.way, nic_clock_since(b->began, end));
+	if (!settled(link))
+		nic_pace_took(&b->pace, b->pace.way, nic_clock_since(b->began, end));
 	b->running = false;
 	b->vain = 0;
 	return true;
 }
 
 /* The round says nothing. */
-static void no_round(struct nic_bulk *b)
+static void no_round(struct nic_link *link)
 {
-	if (b->running && b->pace.way && ++b->vain == VAIN)
-		give_up(b);
+	struct nic_bulk *b = &link->bulk;
+
+	if (b->running && b->pace.way && !settled(link) && ++b->vain == VAIN)
+		give_up(link);
 	b->running = false;
 }
 
@@ -66,7 +84,7 @@ static bool has_enough(struct nic_link *link, uint64_t now)
 		return true;
 	b->away = true;
 	b->taken = taken;
-	no_round(b);
+	no_round(link);
 	return false;
 }
 
@@ -88,12 +106,14 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	if (!link)
 		return true;
 	b = &link->bulk;
+	b->sent += b->granted && link->tx_pos != b->pos; /* or there was no buffer for it */
+	b->granted = false;
 	now = nic_clock();
-	if (nic_clock_since(b->asked, now) > PAUSE) {
+	if (nic_clock_since(b->asked, now) > (settled(link) ? PAUSE_SETTLED : PAUSE)) {
 		if (!is_over(link, b->asked)) /* all but the last one had left then */
-			no_round(b);
+			no_round(link);
 		if (b->held && b->pace.way) /* it is this side that is doing something else */
-			give_up(b);
+			give_up(link);
 		b->left = now;
 	}
 	b->asked = now;
@@ -103,8 +123,10 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	if (is_over(link, now) || !b->running) {
 		b->running = true;
 		b->began = now;
-		b->from = link->tx_pos;
+		b->sent = 0;
 	}
+	b->granted = true;
+	b->pos = link->tx_pos;
 	b->left = now;
 	b->looks = looks;
 	link->few = b->pace.way;

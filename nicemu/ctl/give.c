@@ -100,7 +100,7 @@ static inline bool spare(struct nic *nic, struct nic_link *link, uint32_t len, u
 
 /*
  * A short lap is over: the rest of the ring is passed over, unless the peer is so far behind that its cells are wanted.  Not where messages come, too:
- * theirs push these lines out of the nearest cache, and who sends does not look at what has come.  A round of buffers (bulk.c) does not count these cells.
+ * theirs push these lines out of the nearest cache, and who sends does not look at what has come.
  */
 static void skip(struct nic *nic, struct nic_link *link)
 {
@@ -117,7 +117,6 @@ static void skip(struct nic *nic, struct nic_link *link)
 	nic_packet_set(p, nic_packet_head(nic_packet_word(NIC_OP_SKIP, 0, 0), 0));
 	p->imm = 0;
 	nic_link_store(link, p, pos, cells);
-	link->bulk.from += cells;
 	nic_count(nic, packets_sent, 1);
 }
 

@@ -131,14 +131,15 @@ struct nic_row {
 struct nic_bulk {
 	struct nic_pace pace; /* many (0) or few (1) go round */
 	uint64_t began;       /* the round, if one is running, */
-	uint32_t from;        /* there in the link */
+	uint32_t sent, pos;   /* buffers of it that have left; where the link was when the last one was to */
 	uint32_t vain;        /* rounds of few that were none, since the last one that was */
 	uint64_t left, asked; /* when the last buffer might leave, and when there was one to leave */
 	uint32_t looks;       /* so often had this side looked at its NIC when the last one might */
 	uint32_t taken;       /* by the peer, when it took none for too long */
 	bool away;            /* it has taken none since */
 	bool running;
-	bool held;            /* the last one that was to leave had to wait */
+	bool held;            /* the last one that was to leave had to wait, */
+	bool granted;         /* or not */
 };
 
 /* A peer that was late with its part: the more often, the more transfers are done alone before it is asked again. */

@@ -428,8 +428,8 @@ VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
  */
 VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length, OUT VIP_BOOLEAN *Single);
 /*
- * Who sends a long message in pool buffers (VipxSendShort), asks before each whether it is to leave now, VIP_SUCCESS, or, while few of them go round and enough
- * are under way, when this process has looked at a queue again, VIP_NOT_DONE.
+ * Who sends long messages in pool buffers (VipxSendShort), many in a row, asks before each buffer whether it is to leave now, VIP_SUCCESS, or, while few of them
+ * go round and enough are under way, when this process has looked at a queue again, VIP_NOT_DONE.
  */
 VIP_RETURN VipxBulkTurn(IN VIP_VI_HANDLE ViHandle);
 /*

@@ -117,23 +117,6 @@ static void long_ones_use_all(void)
 	lap_close(&l);
 }
 
-/* Where cells count buffers that go round (ctl/bulk.c), those that are passed over do not. */
-static void passed_are_not_counted(void)
-{
-	struct lap l;
-
-	SKIP_ASKING();
-	lap_open(&l, 8);
-	l.tx->bulk.running = true;
-	l.tx->bulk.from = l.tx->tx_pos;
-	for (uint32_t n = 0; n < TIMES; n++)
-		CHECK(lap_send(&l) && lap_take(&l));
-	CHECK_EQ(l.tx->tx_pos - l.tx->bulk.from, TIMES);
-	CHECK_EQ(l.most, NIC_RING_LAP);
-	l.tx->bulk.running = false;
-	lap_close(&l);
-}
-
 /* Nor where as many come as go. */
 static void not_where_both_send(void)
 {
@@ -262,7 +245,6 @@ int main(void)
 	CASE(first_cells_go_round);
 	CASE(answers_are_told);
 	CASE(long_ones_use_all);
-	CASE(passed_are_not_counted);
 	CASE(not_where_both_send);
 	CASE(passed_without_buffers);
 	CASE(who_is_behind_has_the_ring);
