@@ -51,7 +51,8 @@ void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint
 void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
 
 /* rdma_apart.c */
-bool nic_row_guess(uint32_t class, uint32_t apart); /* are those better read, as long as nothing is known?  In ns, 0: not known either */
+bool nic_row_migrates(const struct nic_link *link, uint32_t apart);
+bool nic_row_guess(const struct nic_link *link, uint32_t class, uint32_t apart); /* are those better read, as long as nothing is known?  In ns, 0: not known either */
 void nic_row_start(struct nic_link *link);
 void nic_row_look(struct nic_link *link);
 void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
@@ -63,6 +64,17 @@ static inline void nic_row_sends(struct nic_link *link, uint64_t len, bool singl
 
 	if (class < NIC_ROW_CLASSES)
 		link->row.sent[class]++;
+}
+
+/*
+ * What is sent in any case, a bit for each class: exchanges, where lines migrate and the processors share a cache.  What that leaves of the caches to the
+ * programs is not in what is timed; and a sender that is away does the same there as its peer.
+ */
+static inline uint32_t nic_row_settled(const struct nic_link *link)
+{
+	const struct nic_row *r = &link->row;
+
+	return nic_row_migrates(link, r->at[r->place].apart) ? r->mutual & ((1u << NIC_ROW_LENGTHS) - 1) : 0;
 }
 
 /* Are there rows of as long messages both ways, and some are being read just now?  (Of single ones, who is late with a half is doubted as with any.) */

@@ -13,11 +13,23 @@ enum {
 	NEAR = 20,            /* ns, besides the half, that are not another place: where the counter has steps, and in which cache the line is, differ so much */
 	APART_MOST = 1 << 20, /* ns */
 	FAR = 150,            /* ns, from which on the processors share no cache: some 30 to 110 where they do */
+	MIGRATING = 80,       /* the same where lines migrate: 20 to 40, and 120 where they do not */
 };
 
-/* What is longer than 1 MB fits into no cache when it is many, and where none is shared every line of a buffer goes to and fro. */
-bool nic_row_guess(uint32_t class, uint32_t apart)
+/* Do lines migrate within a cache that the processors share? */
+bool nic_row_migrates(const struct nic_link *link, uint32_t apart)
 {
+	return link->migrates && apart && apart < MIGRATING;
+}
+
+/*
+ * What is longer than 1 MB fits into no cache when it is many, and where none is shared every line of a buffer goes to and fro.  Where lines migrate few
+ * buffers go round (bulk.c), so what is long takes no more than what is short.
+ */
+bool nic_row_guess(const struct nic_link *link, uint32_t class, uint32_t apart)
+{
+	if (class < NIC_ROW_LENGTHS && nic_row_migrates(link, apart))
+		return false;
 	return class % NIC_ROW_LENGTHS >= 2 || apart >= FAR;
 }
 
@@ -59,14 +71,14 @@ static uint32_t median(const uint32_t *from)
 }
 
 /* It is so far there: at first as where it was, if that was not as guessed, else as is guessed. */
-static void guess(struct nic_row_place *at, uint32_t ns, const struct nic_row_place *last)
+static void guess(const struct nic_link *link, struct nic_row_place *at, uint32_t ns, const struct nic_row_place *last)
 {
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++) {
 		struct nic_pace *p = &at->of[class].pace;
 		uint8_t was = nic_pace_usual(&last->of[class].pace);
 
 		if (!p->cost[0] && !p->cost[1])
-			p->way = was == nic_row_guess(class, last->apart) ? nic_row_guess(class, ns) : was;
+			p->way = was == nic_row_guess(link, class, last->apart) ? nic_row_guess(link, class, ns) : was;
 	}
 	at->apart = ns;
 }
@@ -74,7 +86,7 @@ static void guess(struct nic_row_place *at, uint32_t ns, const struct nic_row_pl
 void nic_row_start(struct nic_link *link)
 {
 	for (uint32_t class = 0; class < NIC_ROW_CLASSES; class ++)
-		link->row.at[link->row.place].of[class].pace.way = nic_row_guess(class, 0);
+		link->row.at[link->row.place].of[class].pace.way = nic_row_guess(link, class, 0);
 	nic_row_choose(link);
 }
 
@@ -89,14 +101,14 @@ void nic_row_apart(struct nic_link *link, uint64_t ns)
 	usual = median(r->apart);
 	place = place_of(r, usual);
 	if (!r->at[r->place].apart) {
-		guess(&r->at[r->place], usual, &r->at[r->place]);
+		guess(link, &r->at[r->place], usual, &r->at[r->place]);
 		nic_row_choose(link);
 	}
 	if (place == r->place)
 		return;
 	if (!same_place(r->at[place].apart, usual)) {
 		r->at[place] = (struct nic_row_place){ .apart = 0 };
-		guess(&r->at[place], usual, &r->at[r->place]);
+		guess(link, &r->at[place], usual, &r->at[r->place]);
 	}
 	r->at[r->place].left = ++r->places;
 	r->place = place;

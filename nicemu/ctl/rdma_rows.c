@@ -64,7 +64,7 @@ static bool of_singles(uint32_t class)
 }
 
 /* What is better for a class is the first guess for the next longer ones, but the longest. */
-static uint32_t best(struct nic_row_class *c)
+static uint32_t best(const struct nic_link *link, struct nic_row_class *c)
 {
 	uint32_t reads = 0;
 	bool known = false;
@@ -75,7 +75,7 @@ static uint32_t best(struct nic_row_class *c)
 		known &= class % NIC_ROW_LENGTHS != 0;
 		if (p->cost[0] || p->cost[1])
 			known = true;
-		else if (known && !nic_row_guess(class, 0))
+		else if (known && !nic_row_guess(link, class, 0))
 			p->way = nic_pace_usual(&c[class - 1].pace);
 		reads |= (uint32_t)p->way << class;
 	}
@@ -86,7 +86,7 @@ void nic_row_choose(struct nic_link *link)
 {
 	struct nic_row *r = &link->row;
 
-	r->reads = best(r->at[r->place].of);
+	r->reads = best(link, r->at[r->place].of) & ~nic_row_settled(link);
 	if (r->follows)
 		r->reads = (r->reads & ~r->follows) | (nic_load_relaxed(&link->asking->reads) & r->follows); /* a hint, as above */
 	if (nic_load_relaxed(&link->asked->reads) != r->reads)
@@ -133,11 +133,12 @@ static bool is_hopeless(const struct nic_pace *p, bool read, uint64_t cost)
 }
 
 /* The first of a class: what is guessed, and clearly better for the next shorter ones, too, is gone without a try of the other way at once. */
-static void take_over(struct nic_row_place *at, uint32_t class)
+static void take_over(struct nic_link *link, uint32_t class)
 {
+	struct nic_row_place *at = &link->row.at[link->row.place];
 	struct nic_pace *p = &at->of[class].pace;
 	const struct nic_pace *shorter;
-	bool guess = nic_row_guess(class, at->apart);
+	bool guess = nic_row_guess(link, class, at->apart);
 
 	if (class % NIC_ROW_LENGTHS == 0 || p->cost[0] || p->cost[1] || p->way != guess)
 		return;
@@ -156,7 +157,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	struct nic_pace *p = &c->pace;
 	uint64_t cost;
 
-	take_over(&link->row.at[link->row.place], class);
+	take_over(link, class);
 	if (settles(&link->row, class, read, bytes))
 		return;
 	c->ns = (c->rows ? c->ns : 0) + ns;
@@ -215,7 +216,7 @@ static void judge(struct nic_link *link, uint32_t class, bool counts, bool read,
 {
 	struct nic_row_class *c;
 
-	if (class >= NIC_ROW_CLASSES || link->row.follows >> class & 1)
+	if (class >= NIC_ROW_CLASSES || (link->row.follows | nic_row_settled(link)) >> class & 1)
 		return;
 	c = &link->row.at[link->row.place].of[class];
 	c->vain = counts && read == c->pace.way ? 0 : c->vain + 1;

@@ -13,10 +13,11 @@ static void apart(uint64_t ns, int times)
 /* As long as nothing is known. */
 static void guesses(void)
 {
-	CHECK(!nic_row_guess(1, 0) && nic_row_guess(2, 0) && nic_row_guess(3, 0) && !nic_row_guess(4, 149));
-	CHECK(nic_row_guess(0, 150) && nic_row_guess(4, 300) && nic_row_guess(7, 20) && nic_row_guess(9, UINT32_MAX));
 	/* It is seen where they are: with what is known of that already. */
 	BEGIN_ROWS();
+	CHECK(!nic_row_guess(ba(), 1, 0) && nic_row_guess(ba(), 2, 0) && nic_row_guess(ba(), 3, 0) && !nic_row_guess(ba(), 4, 149));
+	CHECK(nic_row_guess(ba(), 0, 150) && nic_row_guess(ba(), 4, 300) && nic_row_guess(ba(), 7, 20) && nic_row_guess(ba(), 9, UINT32_MAX));
+	CHECK(nic_row_guess(ba(), 2, 40));
 	reads_of(0, BEST, BEST / 2, 3);
 	CHECK(class_of(0)->pace.cost[0] && !class_of(0)->pace.cost[1]);
 	apart(270, NIC_ROW_LOOKS);
@@ -35,6 +36,41 @@ static void guesses(void)
 	CHECK_EQ(ba()->asked->reads, LONGEST);
 	apart(1000, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->asked->reads, ALL);
+	pair_close(&p);
+}
+
+/* Where lines migrate, in a cache that is shared: long ones, too, are sent at first. */
+static void guesses_where_lines_migrate(void)
+{
+	BEGIN_ROWS();
+	ba()->migrates = true;
+	CHECK(nic_row_guess(ba(), 2, 0) && nic_row_guess(ba(), 3, 80) && !nic_row_guess(ba(), 2, 79) && !nic_row_guess(ba(), 3, 20));
+	CHECK(nic_row_guess(ba(), NIC_ROW_LENGTHS + 2, 40) && nic_row_guess(ba(), 2 * NIC_ROW_LENGTHS + 3, 40)); /* single ones, and puts */
+	CHECK_EQ(ba()->asked->reads, LONGEST);
+	apart(40, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, LONGEST & ~0xf);
+	apart(1000, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads, ALL);
+	pair_close(&p);
+}
+
+/* Exchanges are sent there, and not timed: both ends know it. */
+static void exchanges_where_lines_migrate(void)
+{
+	BEGIN_ROWS();
+	ba()->migrates = true;
+	apart(40, NIC_ROW_LOOKS);
+	until(0, SLOW, FAST, (LONGEST & ~0xfu) | 3, 100);
+	ba()->row.mutual = 1 | 1 << NIC_ROW_LENGTHS | 4 << 2 * NIC_ROW_LENGTHS;
+	nic_row_choose(ba());
+	CHECK_EQ(ba()->asked->reads, (LONGEST & ~0xfu) | 2);
+	apart(300, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads & 1, 1);
+	apart(40, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->asked->reads & 1, 0);
+	ba()->migrates = false;
+	nic_row_choose(ba());
+	CHECK_EQ(ba()->asked->reads & 1, 1);
 	pair_close(&p);
 }
 
@@ -125,6 +161,8 @@ static void how_far_is_asked(void)
 int main(void)
 {
 	CASE(guesses);
+	CASE(guesses_where_lines_migrate);
+	CASE(exchanges_where_lines_migrate);
 	CASE(places);
 	CASE(how_far_is_asked);
 	return check_done();

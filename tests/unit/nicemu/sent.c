@@ -60,6 +60,21 @@ static void senders_that_are_away(void)
 		CHECK_EQ(counter(p.a.nic, "sent_away"), round + 1);
 	}
 	CHECK_EQ(ab()->send.depth, 7);
+	/* But not of an exchange where lines migrate in a cache that is shared: there the peer is away, too. */
+	link = ab();
+	link->migrates = true;
+	link->row.at[link->row.place].apart = 40;
+	CHECK(!rather_sent(at, LONG));
+	link->row.mutual = 2; /* messages as long as that, */
+	CHECK(rather_sent(at, LONG));
+	CHECK(!rather_sent(at, LONG - (100 << 10))); /* and no shorter ones */
+	link->row.at[link->row.place].apart = 130;
+	CHECK(!rather_sent(at, LONG));
+	link->row.at[link->row.place].apart = 40;
+	link->migrates = false;
+	CHECK(!rather_sent(at, LONG));
+	link->row.mutual = 0;
+	p.a.nic->promise.to = 0;
 	/* One that looks all the time does not mind how long it takes; nor one that is soon back. */
 	for (int round = 0; round < 8; round++) {
 		while (!rather_sent(at, LONG))
