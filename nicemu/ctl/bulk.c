@@ -11,9 +11,9 @@
  * under way than it takes to keep the peer busy, which writes down exactly what it has taken.  A peer that takes none for a while is doing
  * something else; that is no reason to wait for it.  Nor has it to wait for this side, if that is: who was held up and does not come back at once has many.
  *
- * Where lines migrate (util/atomic.h) few go round, and nothing is timed but what many take behind a pause: what few leave of the caches to the programs
- * at both ends is not in the time of a round.  Of exchanges in which each message is written anew and read few make 1.4 times as many, in rounds that
- * take as long (docs/turns.md, "Few, where lines migrate").
+ * Where lines migrate (util/atomic.h) few go round, and nothing is timed: what they leave of the caches to the programs at both ends is not in the time
+ * of a round.  Of exchanges in which each message is written anew and read few make 1.4 times as many, in rounds that take as long (docs/turns.md,
+ * "Few, where lines migrate").
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/engine/clock.h"
@@ -23,15 +23,15 @@ enum {
 	LENT = 8,         /* and not come back, before this side looks for them */
 	ROUND = 128,      /* that are timed together */
 	PAUSE = 50000,    /* ns without one, behind which a round begins anew, */
-	PAUSE_SETTLED = 500000, /* and where few are settled: what comes is copied out meanwhile, in an exchange */
+	AWAY = 500000,    /* and where lines migrate this side was held up for nothing: of an exchange it may copy out what has come meanwhile */
 	PATIENCE = 20000, /* ns */
 	VAIN = 16,        /* rounds of few that do not come to their end */
+	MANY = 32 * ROUND, /* buffers, behind which few go round again where lines migrate */
 };
 
-/* Few, and they are not compared with many? */
-static bool settled(const struct nic_link *link)
+static bool few(const struct nic_link *link)
 {
-	return link->migrates && link->bulk.pace.way;
+	return link->migrates ? !link->bulk.many : link->bulk.pace.way;
 }
 
 /* How few go cannot be told here, or they are not for this program. */
@@ -40,9 +40,10 @@ static void give_up(struct nic_link *link)
 	struct nic_bulk *b = &link->bulk;
 
 	b->vain = 0;
-	nic_pace_in_vain(&b->pace);
 	if (link->migrates)
-		b->pace.cost[1] = UINT32_MAX; /* not before many have had their time */
+		b->many = MANY;
+	else
+		nic_pace_in_vain(&b->pace);
 }
 
 /* It has come to its end, at that time? */
@@ -52,8 +53,7 @@ static bool is_over(struct nic_link *link, uint64_t end)
 
 	if (!b->running || b->sent < ROUND)
 		return false;
-	if (!settled(link))
-		nic_pace_took(&b->pace, b->pace.way, nic_clock_since(b->began, end));
+	nic_pace_took(&b->pace, b->pace.way, nic_clock_since(b->began, end));
 	b->running = false;
 	b->vain = 0;
 	return true;
@@ -64,7 +64,7 @@ static void no_round(struct nic_link *link)
 {
 	struct nic_bulk *b = &link->bulk;
 
-	if (b->running && b->pace.way && !settled(link) && ++b->vain == VAIN)
+	if (b->running && b->pace.way && ++b->vain == VAIN)
 		give_up(link);
 	b->running = false;
 }
@@ -92,7 +92,7 @@ static bool is_held(struct nic_link *link, uint32_t looks, uint64_t now)
 {
 	const struct nic_bulk *b = &link->bulk;
 
-	return b->pace.way && (has_enough(link, now) || (link->balance <= -LENT && !b->away && looks == b->looks));
+	return few(link) && (has_enough(link, now) || (link->balance <= -LENT && !b->away && looks == b->looks));
 }
 
 bool nic_bulk_turn(struct nic *nic, uint32_t vi)
@@ -106,13 +106,16 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	if (!link)
 		return true;
 	b = &link->bulk;
-	b->sent += b->granted && link->tx_pos != b->pos; /* or there was no buffer for it */
+	if (b->granted && link->tx_pos != b->pos) { /* or there was no buffer for it */
+		b->sent++;
+		b->many -= b->many != 0;
+	}
 	b->granted = false;
 	now = nic_clock();
-	if (nic_clock_since(b->asked, now) > (settled(link) ? PAUSE_SETTLED : PAUSE)) {
+	if (nic_clock_since(b->asked, now) > (link->migrates ? AWAY : PAUSE)) {
 		if (!is_over(link, b->asked)) /* all but the last one had left then */
 			no_round(link);
-		if (b->held && b->pace.way) /* it is this side that is doing something else */
+		if (b->held && few(link)) /* it is this side that is doing something else */
 			give_up(link);
 		b->left = now;
 	}
@@ -120,7 +123,7 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	b->held = is_held(link, looks, now);
 	if (b->held)
 		return false;
-	if (is_over(link, now) || !b->running) {
+	if (!link->migrates && (is_over(link, now) || !b->running)) {
 		b->running = true;
 		b->began = now;
 		b->sent = 0;
@@ -129,7 +132,7 @@ bool nic_bulk_turn(struct nic *nic, uint32_t vi)
 	b->pos = link->tx_pos;
 	b->left = now;
 	b->looks = looks;
-	link->few = b->pace.way;
-	nic_count(nic, few_buffers, b->pace.way);
+	link->few = few(link);
+	nic_count(nic, few_buffers, link->few);
 	return true;
 }

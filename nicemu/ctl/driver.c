@@ -289,7 +289,6 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->demotes = nic->demotes;
 	link->tx_ahead = nic_cores_ahead();
 	link->migrates = nic->migrates;
-	link->bulk.pace.way = nic->migrates;
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	nic_store_relaxed(link->rx_exact, 0); /* as in link.h */
 	link->asked = &nic->slot->claims[peer];

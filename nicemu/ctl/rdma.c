@@ -397,7 +397,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 		return false;
 	if (single) {
 		link->row.looks = nic->polls + nic->looks;
-		nic_row_sends(link, len, *single);
+		nic_row_sends(nic, link, len, *single);
 	}
 	if (len > link->send_max || nic_vi_state(nic_vi(nic, vi)) != NIC_VI_CONNECTED || !nic->arch->post->at_once ||
 	    nic->waiting.crowded || addr - (uintptr_t)nic->map < sizeof(struct nic_card_map) + NIC_HEAP_SIZE)
@@ -411,7 +411,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 	now = nic_clock();
 	if (nic->promise.to && is_away(nic, nic_clock_since(nic->promise.at, now)))
 		nic_promise_kept(nic);
-	if (!(nic_row_settled(link) >> nic_row_class(len, NIC_ROW_MANY) & 1) && nic_in_doubt(&link->send))
+	if (!(single && !*single && nic_row_settled(link) >> nic_row_class(len, NIC_ROW_MANY) & 1) && nic_in_doubt(&link->send))
 		return false;
 	if (!nic->promise.to || nic->looks != nic->promise.looks) /* else the first one has waited, too */
 		nic->promise = (struct nic_promise){ .to = link->peer + 1, .looks = nic->looks, .at = now };

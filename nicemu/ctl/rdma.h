@@ -48,6 +48,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t len);
 void nic_row_begins(const struct nic *nic, struct nic_link *link);
 void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read, bool good);
+void nic_row_sends(const struct nic *nic, struct nic_link *link, uint64_t len, bool single); /* this end, a message of so many bytes, however it is going to travel */
 void nic_row_choose(struct nic_link *link); /* what this end would rather have, of what is known where it is now, and lets the peer know */
 
 /* rdma_apart.c */
@@ -57,15 +58,6 @@ void nic_row_start(struct nic_link *link);
 void nic_row_look(struct nic_link *link);
 void nic_row_apart(struct nic_link *link, uint64_t ns); /* that a line of the peer's took just now, at least 1 */
 
-/* This end sends a message of so many bytes, however it is going to travel. */
-static inline void nic_row_sends(struct nic_link *link, uint64_t len, bool single)
-{
-	uint32_t class = nic_row_class(len, single ? NIC_ROW_SINGLE : NIC_ROW_MANY);
-
-	if (class < NIC_ROW_CLASSES)
-		link->row.sent[class]++;
-}
-
 /*
  * What is sent in any case, a bit for each class: exchanges, where lines migrate and the processors share a cache.  What that leaves of the caches to the
  * programs is not in what is timed; and a sender that is away does the same there as its peer.
@@ -74,7 +66,7 @@ static inline uint32_t nic_row_settled(const struct nic_link *link)
 {
 	const struct nic_row *r = &link->row;
 
-	return nic_row_migrates(link, r->at[r->place].apart) ? r->mutual & ((1u << NIC_ROW_LENGTHS) - 1) : 0;
+	return nic_row_migrates(link, r->ns) ? r->mutual & ((1u << NIC_ROW_LENGTHS) - 1) : 0;
 }
 
 /* Are there rows of as long messages both ways, and some are being read just now?  (Of single ones, who is late with a half is doubted as with any.) */

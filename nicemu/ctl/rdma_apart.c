@@ -93,13 +93,17 @@ void nic_row_start(struct nic_link *link)
 void nic_row_apart(struct nic_link *link, uint64_t ns)
 {
 	struct nic_row *r = &link->row;
-	uint32_t usual, place;
+	uint32_t usual, place, settled;
 
 	r->apart[r->looked++ % NIC_ROW_LOOKS] = ns < APART_MOST ? (uint32_t)ns : APART_MOST;
 	if (r->looked < NIC_ROW_LOOKS)
 		return;
 	usual = median(r->apart);
 	place = place_of(r, usual);
+	settled = nic_row_settled(link);
+	r->ns = usual;
+	if (nic_row_settled(link) != settled)
+		nic_row_choose(link);
 	if (!r->at[r->place].apart) {
 		guess(link, &r->at[r->place], usual, &r->at[r->place]);
 		nic_row_choose(link);

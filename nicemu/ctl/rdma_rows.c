@@ -211,6 +211,15 @@ static void follow(const struct nic *nic, struct nic_link *link)
 		nic_row_choose(link);
 }
 
+/* Who only sends is told of no row that is over, but that it was an exchange once does not go on for ever; its windows may be long. */
+void nic_row_sends(const struct nic *nic, struct nic_link *link, uint64_t len, bool single)
+{
+	uint32_t class = nic_row_class(len, single ? NIC_ROW_SINGLE : NIC_ROW_MANY);
+
+	if (class < NIC_ROW_CLASSES && ++link->row.sent[class] >= 4 * MUTUAL)
+		follow(nic, link);
+}
+
 /* What has gone that way, of that class: it counts, and has taken so long, or it says nothing.  What is tried and does not happen is not tried for ever. */
 static void judge(struct nic_link *link, uint32_t class, bool counts, bool read, uint64_t ns, uint64_t bytes)
 {
@@ -354,5 +363,7 @@ void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint
 {
 	link->row.own--;
 	link->row.mixed |= !good;
+	if (!write) /* whose way each end decides for itself */
+		nic_row_sends(nic, link, len, false);
 	is_over(nic, link, write ? NIC_ROW_PUT : NIC_ROW_MANY, len, read, false);
 }

@@ -117,7 +117,8 @@ struct nic_row {
 	uint64_t since;     /* then, */
 	uint32_t singles;   /* and is so many behind each other that said so */
 	struct nic_row_place at[NIC_ROW_PLACES];
-	uint32_t place;     /* where it is just now; */
+	uint32_t place;     /* where it is just now, */
+	uint32_t ns;        /* and a line takes so long; 0: not known yet, or never */
 	uint32_t places;    /* left so far */
 	uint32_t apart[NIC_ROW_LOOKS]; /* ns that a line took lately, a few times; */
 	uint32_t looked;    /* so often, */
@@ -136,6 +137,7 @@ struct nic_bulk {
 	uint64_t left, asked; /* when the last buffer might leave, and when there was one to leave */
 	uint32_t looks;       /* so often had this side looked at its NIC when the last one might */
 	uint32_t taken;       /* by the peer, when it took none for too long */
+	uint32_t many;        /* buffers that leave before few go round again, where lines migrate */
 	bool away;            /* it has taken none since */
 	bool running;
 	bool held;            /* the last one that was to leave had to wait, */

@@ -68,8 +68,35 @@ static void exchanges_where_lines_migrate(void)
 	CHECK_EQ(ba()->asked->reads & 1, 1);
 	apart(40, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->asked->reads & 1, 0);
-	ba()->migrates = false;
+	/* Nothing is timed: not until there is no exchange any more. */
+	class_of(0)->ns = 0;
+	for (int lap = 0; lap < 2; lap++) {
+		ba()->row.settle[0] = 1;
+		ba()->row.read[0] = false;
+		for (int i = 0; i < 4; i++) {
+			for (int k = 0; k < 64; k++)
+				nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+			for (int k = 0; k < 64; k++)
+				nic_long_over(p.b.nic, p.b.vi, LONG, false, false);
+			ba()->row.came[0] = 0; /* it does not end by that */
+			usleep(1000);
+		}
+		CHECK_EQ(class_of(0)->ns != 0, lap);
+		ba()->row.mutual = 0;
+	}
+	pair_close(&p);
+	/* As far as it is now: a place has the distance with which it began. */
+	BEGIN_ROWS();
+	ba()->migrates = true;
+	apart(85, NIC_ROW_LOOKS);
+	until(0, SLOW, FAST, LONGEST | 3, 100);
+	ba()->row.mutual = 1;
 	nic_row_choose(ba());
+	CHECK_EQ(ba()->asked->reads & 1, 1);
+	apart(75, NIC_ROW_LOOKS);
+	CHECK_EQ(ba()->row.place, 0);
+	CHECK_EQ(ba()->asked->reads & 1, 0);
+	apart(85, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->asked->reads & 1, 1);
 	pair_close(&p);
 }

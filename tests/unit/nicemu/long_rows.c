@@ -396,6 +396,35 @@ static void what_is_an_exchange(void)
 	pair_close(&p);
 }
 
+static void own(bool write)
+{
+	nic_row_begins(p.a.nic, ab());
+	nic_row_over(p.a.nic, ab(), write, LONG, true, true);
+}
+
+/* Of one that only sends now, or gets, it is seen, too; puts are another kind. */
+static void is_no_exchange_any_more(void)
+{
+	BEGIN_ROWS();
+	ab()->row.mutual = 1;
+	p.a.nic->looks++;
+	rather_sent(&p.a, LONG); /* a single one */
+	for (int i = 0; i < 1023; i++) {
+		rather_sent(&p.a, LONG);
+		CHECK_EQ(ab()->row.mutual, 1);
+	}
+	rather_sent(&p.a, LONG);
+	CHECK_EQ(ab()->row.mutual, 0);
+	ab()->row.mutual = 1;
+	for (int i = 0; i < 2000; i++)
+		own(true);
+	CHECK_EQ(ab()->row.mutual, 1);
+	for (int i = 0; i < 1024; i++)
+		own(false);
+	CHECK_EQ(ab()->row.mutual, 0);
+	pair_close(&p);
+}
+
 /* Who reads while the other end reads, too, asks it for no half. */
 static void no_halves_in_exchanges(void)
 {
@@ -503,6 +532,7 @@ int main(void)
 	CASE(no_rows);
 	CASE(exchanges);
 	CASE(what_is_an_exchange);
+	CASE(is_no_exchange_any_more);
 	CASE(no_halves_in_exchanges);
 	CASE(trials_in_vain);
 	CASE(hopeless);

@@ -34,6 +34,14 @@ static void messages_rather_sent(void)
 	pair_close(&p);
 }
 
+/* As that is asked where the peer has a say: is it the first since a look, so single? */
+static bool sent_in_row(uint64_t at, uint64_t len)
+{
+	bool single;
+
+	return nic_rather_sent(p.a.nic, p.a.vi, at, len, &single);
+}
+
 /* A sender that computes while its peer waits has some of its next long messages read, the more often the more. */
 static void senders_that_are_away(void)
 {
@@ -63,14 +71,17 @@ static void senders_that_are_away(void)
 	/* But not of an exchange where lines migrate in a cache that is shared: there the peer is away, too. */
 	link = ab();
 	link->migrates = true;
-	link->row.at[link->row.place].apart = 40;
-	CHECK(!rather_sent(at, LONG));
+	link->row.ns = 40;
+	CHECK(!sent_in_row(at, LONG));
 	link->row.mutual = 2; /* messages as long as that, */
-	CHECK(rather_sent(at, LONG));
-	CHECK(!rather_sent(at, LONG - (100 << 10))); /* and no shorter ones */
-	link->row.at[link->row.place].apart = 130;
-	CHECK(!rather_sent(at, LONG));
-	link->row.at[link->row.place].apart = 40;
+	CHECK(sent_in_row(at, LONG));
+	CHECK(!sent_in_row(at, LONG - (100 << 10))); /* and no shorter ones, */
+	p.a.nic->looks++;
+	CHECK(!sent_in_row(at, LONG)); /* nor single ones */
+	CHECK(sent_in_row(at, LONG));
+	link->row.ns = 130;
+	CHECK(!sent_in_row(at, LONG));
+	link->row.ns = 40;
 	link->migrates = false;
 	CHECK(!rather_sent(at, LONG));
 	link->row.mutual = 0;
