@@ -57,6 +57,8 @@ static void guesses_where_lines_migrate(void)
 /* Exchanges are sent there, and not timed: both ends know it. */
 static void exchanges_where_lines_migrate(void)
 {
+	const struct nic_row_class *c;
+
 	BEGIN_ROWS();
 	ba()->migrates = true;
 	apart(40, NIC_ROW_LOOKS);
@@ -68,21 +70,24 @@ static void exchanges_where_lines_migrate(void)
 	CHECK_EQ(ba()->asked->reads & 1, 1);
 	apart(40, NIC_ROW_LOOKS);
 	CHECK_EQ(ba()->asked->reads & 1, 0);
-	/* Nothing is timed: not until there is no exchange any more. */
-	class_of(0)->ns = 0;
+	/* The end that decides times nothing, until there is no exchange any more. */
+	ab()->migrates = true;
+	for (int i = 0; i < NIC_ROW_LOOKS; i++)
+		nic_row_apart(ab(), 40);
+	c = &ab()->row.at[ab()->row.place].of[0];
 	for (int lap = 0; lap < 2; lap++) {
-		ba()->row.settle[0] = 1;
-		ba()->row.read[0] = false;
+		ab()->row.mutual = !lap;
+		ab()->row.seen = true;
+		ab()->row.settle[0] = 1;
 		for (int i = 0; i < 4; i++) {
 			for (int k = 0; k < 64; k++)
-				nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+				nic_long_begins(p.a.nic, p.a.vi, 0, LONG, false);
 			for (int k = 0; k < 64; k++)
-				nic_long_over(p.b.nic, p.b.vi, LONG, false, false);
-			ba()->row.came[0] = 0; /* it does not end by that */
+				nic_long_over(p.a.nic, p.a.vi, LONG, false, false);
+			ab()->row.came[0] = 0; /* it does not end by that */
 			usleep(1000);
 		}
-		CHECK_EQ(class_of(0)->ns != 0, lap);
-		ba()->row.mutual = 0;
+		CHECK_EQ(c->ns != 0, lap);
 	}
 	pair_close(&p);
 	/* As far as it is now: a place has the distance with which it began. */
