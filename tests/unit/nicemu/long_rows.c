@@ -396,6 +396,39 @@ static void what_is_an_exchange(void)
 	pair_close(&p);
 }
 
+/* Of a class there were so many each way; what is an exchange then? */
+static uint32_t mutual_behind(uint32_t class, uint32_t came, uint32_t sent)
+{
+	ready(3, false);
+	ba()->row.came[class] = came;
+	ba()->row.sent[class] = sent;
+	row(8, 4 * MB, 0, 0);
+	usleep(1000);
+	row(1, 16 * KB, 0, 0);
+	ba()->row.came[3] = 0;
+	return ba()->row.mutual;
+}
+
+/* Where it matters from the first of them on, longer ones are taken for what shorter ones are, until they have been seen. */
+static void longer_ones_are_expected(void)
+{
+	BEGIN_ROWS();
+	CHECK_EQ(mutual_behind(0, 300, 300), 1);
+	CHECK_EQ(mutual_behind(0, 300, 0), 0);
+	pair_close(&p);
+	BEGIN_ROWS();
+	ba()->migrates = true;
+	CHECK_EQ(mutual_behind(0, 300, 300), 0xf);
+	CHECK_EQ(ba()->row.follows, 0xf);
+	CHECK_EQ(mutual_behind(2, 300, 0), 3);
+	CHECK_EQ(mutual_behind(NIC_ROW_LENGTHS + 1, 300, 300), 3 | 2 << NIC_ROW_LENGTHS); /* single ones are others */
+	CHECK_EQ(mutual_behind(0, 300, 0), 2 << NIC_ROW_LENGTHS);
+	CHECK_EQ(mutual_behind(1, 300, 300), 2 | 2 << NIC_ROW_LENGTHS);
+	CHECK_EQ(mutual_behind(0, 300, 300), 3 | 2 << NIC_ROW_LENGTHS);
+	CHECK_EQ(mutual_behind(0, 300, 0), 2 | 2 << NIC_ROW_LENGTHS);
+	pair_close(&p);
+}
+
 static void own(bool write)
 {
 	nic_row_begins(p.a.nic, ab());
@@ -532,6 +565,7 @@ int main(void)
 	CASE(no_rows);
 	CASE(exchanges);
 	CASE(what_is_an_exchange);
+	CASE(longer_ones_are_expected);
 	CASE(is_no_exchange_any_more);
 	CASE(no_halves_in_exchanges);
 	CASE(trials_in_vain);
