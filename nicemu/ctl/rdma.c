@@ -408,10 +408,14 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 	}
 	if (len <= SENT_ALWAYS || !link->cma)
 		return true;
+	if (single && !*single && nic_row_settled(link) >> nic_row_class(len, NIC_ROW_MANY) & 1) {
+		nic->promise.to = 0;
+		return true;
+	}
 	now = nic_clock();
 	if (nic->promise.to && is_away(nic, nic_clock_since(nic->promise.at, now)))
 		nic_promise_kept(nic);
-	if (!(single && !*single && nic_row_settled(link) >> nic_row_class(len, NIC_ROW_MANY) & 1) && nic_in_doubt(&link->send))
+	if (nic_in_doubt(&link->send))
 		return false;
 	if (!nic->promise.to || nic->looks != nic->promise.looks) /* else the first one has waited, too */
 		nic->promise = (struct nic_promise){ .to = link->peer + 1, .looks = nic->looks, .at = now };

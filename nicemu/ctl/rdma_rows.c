@@ -42,6 +42,7 @@ enum {
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed; */
 	SETTLE_SINGLE = 8 << 20, /* those of one message at a time are fewer */
 	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
+	ALONE = 4 * MUTUAL,   /* messages, or gets, of an end to which none come; */
 	PAUSE = 3,            /* times as long as the row that it follows */
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short; */
 	TOGETHER_BYTES = 64 << 20, /* or one of so many */
@@ -186,11 +187,11 @@ static uint32_t messages(const struct nic_row *r)
 }
 
 /* Who exchanges messages is expected to exchange longer ones, too: of these it takes hundreds of megabytes to see it. */
-static void expect_longer(struct nic_row *r)
+static void expect_longer(struct nic_row *r, bool near)
 {
 	for (uint32_t class = 1; class < NIC_ROW_LENGTHS; class ++)
 		if (!(r->decided >> class & 1))
-			r->mutual = (r->mutual & ~(1u << class)) | (r->mutual >> (class - 1) & 1) << class;
+			r->mutual = (r->mutual & ~(1u << class)) | (near && r->mutual >> (class - 1) & 1) << class;
 }
 
 /* Are there long messages both ways?  Neither many times as many as the other ones; it takes some to begin, and more to end.  Is that another answer? */
@@ -211,7 +212,7 @@ static bool is_exchange(const struct nic *nic, struct nic_link *link)
 		r->decided |= 1u << class;
 	}
 	if (link->migrates)
-		expect_longer(r);
+		expect_longer(r, nic_row_migrates(link, r->ns));
 	r->follows = nic->me > link->peer ? r->mutual : 0;
 	return r->mutual != was;
 }
@@ -226,9 +227,23 @@ static void follow(const struct nic *nic, struct nic_link *link)
 void nic_row_sends(const struct nic *nic, struct nic_link *link, uint64_t len, bool single)
 {
 	uint32_t class = nic_row_class(len, single ? NIC_ROW_SINGLE : NIC_ROW_MANY);
+	struct nic_row *r = &link->row;
 
-	if (class < NIC_ROW_CLASSES && ++link->row.sent[class] >= 4 * MUTUAL)
+	r->gets = 0;
+	if (class < NIC_ROW_CLASSES && ++r->sent[class] >= (r->decided >> class & 1 ? ALONE : MUTUAL))
 		follow(nic, link);
+}
+
+/* Nor for who only gets. */
+static void gets(struct nic_link *link)
+{
+	struct nic_row *r = &link->row;
+
+	if (++r->gets != ALONE)
+		return;
+	r->mutual &= ~((1u << NIC_ROW_LENGTHS) - 1);
+	r->follows &= r->mutual;
+	nic_row_choose(link);
 }
 
 /* What has gone that way, of that class: it counts, and has taken so long, or it says nothing.  What is tried and does not happen is not tried for ever. */
@@ -353,6 +368,7 @@ void nic_long_over(struct nic *nic, uint32_t vi, uint64_t len, bool read, bool s
 
 	if (!link || link->row.open == link->row.own)
 		return; /* it began with another link */
+	link->row.gets = 0;
 	if (class < NIC_ROW_CLASSES)
 		link->row.came[class]++;
 	is_over(nic, link, NIC_ROW_MANY, len, read, single);
@@ -374,7 +390,7 @@ void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint
 {
 	link->row.own--;
 	link->row.mixed |= !good;
-	if (!write) /* whose way each end decides for itself */
-		nic_row_sends(nic, link, len, false);
+	if (!write)
+		gets(link);
 	is_over(nic, link, write ? NIC_ROW_PUT : NIC_ROW_MANY, len, read, false);
 }

@@ -108,6 +108,7 @@ struct nic_row {
 	uint32_t came[NIC_ROW_CLASSES], sent[NIC_ROW_CLASSES]; /* this way and the other one, since it was last seen whether that is an exchange; */
 	uint32_t mutual;    /* a bit for each class that is, */
 	uint32_t decided;   /* and for each of which that has been seen; */
+	uint32_t gets;      /* of this host, since the last message either way; */
 	uint32_t follows;   /* and for each of which the other end decides */
 	bool seen;          /* there has been one */
 	bool read[NIC_ROW_CLASSES];       /* was the last row? */

@@ -418,6 +418,9 @@ static void longer_ones_are_expected(void)
 	pair_close(&p);
 	BEGIN_ROWS();
 	ba()->migrates = true;
+	ba()->row.ns = 120;
+	CHECK_EQ(mutual_behind(0, 300, 300), 1);
+	ba()->row.ns = 40;
 	CHECK_EQ(mutual_behind(0, 300, 300), 0xf);
 	CHECK_EQ(ba()->row.follows, 0xf);
 	CHECK_EQ(mutual_behind(2, 300, 0), 3);
@@ -440,6 +443,12 @@ static void is_no_exchange_any_more(void)
 {
 	BEGIN_ROWS();
 	ab()->row.mutual = 1;
+	for (int i = 0; i < 255; i++)
+		rather_sent(&p.a, LONG);
+	CHECK_EQ(ab()->row.mutual, 1);
+	rather_sent(&p.a, LONG);
+	CHECK_EQ(ab()->row.mutual, 0);
+	ab()->row.mutual = 1; /* that has been seen; then it takes longer */
 	p.a.nic->looks++;
 	rather_sent(&p.a, LONG); /* a single one */
 	for (int i = 0; i < 1023; i++) {
@@ -452,9 +461,18 @@ static void is_no_exchange_any_more(void)
 	for (int i = 0; i < 2000; i++)
 		own(true);
 	CHECK_EQ(ab()->row.mutual, 1);
-	for (int i = 0; i < 1024; i++)
-		own(false);
-	CHECK_EQ(ab()->row.mutual, 0);
+	ab()->row.mutual = ab()->row.follows = 1 | 2 << NIC_ROW_LENGTHS;
+	for (int lap = 0; lap < 3; lap++) {
+		for (int i = 0; i < 1023; i++)
+			own(false);
+		CHECK_EQ(ab()->row.mutual & 1, 1);
+		if (lap == 0)
+			rather_sent(&p.a, LONG);
+		if (lap == 1 && nic_long_begins(p.a.nic, p.a.vi, 0, LONG, false))
+			nic_long_over(p.a.nic, p.a.vi, LONG, false, false);
+	}
+	own(false);
+	CHECK(ab()->row.mutual == 2 << NIC_ROW_LENGTHS && !(ab()->row.follows & 1));
 	pair_close(&p);
 }
 
