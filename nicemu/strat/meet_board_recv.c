@@ -6,6 +6,9 @@
  * (cross-memory attach) moves those lines only that the receiver's cache does not have: of data that the root has not written
  * since the last time, none.  So the receiver of a long broadcast compares both ways, and says which it wants (`recv_either`).
  * With more receivers one copy into the buffers serves all.
+ *
+ * Where lines migrate (util/atomic.h) the receiver of a group of two makes those of long parts its own before it says that they have been read, so that the
+ * root's next stores need not wait for them one by one.  They may be somebody else's by then, if the root has left.
  */
 #include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
@@ -18,6 +21,8 @@ enum {
 	AWAIT_FIRST = 8,     /* broadcasts behind a barrier before one is awaited */
 	AWAIT_LAST = 1024,   /* the same when that was in vain again and again */
 	AWAIT_SURE = 64,     /* so many more, and one time in vain is an accident */
+	MIGRATE_FROM = 3072, /* bytes of a part: of shorter ones it takes longer than it saves */
+	LINE = 64,
 };
 
 /* G3, G4: does what was copied just now count?  Its owner changes `life` before it does anything else with the memory. */
@@ -108,6 +113,16 @@ static uint32_t pull_all(struct nic *nic, const struct nic_member *m, const stru
 	return why;
 }
 
+/* A part to the process's memory. */
+static inline void copy_out(struct nic *nic, const struct nic_group *g, uint64_t bus, const uint8_t *data, uint32_t len)
+{
+	nic_host_write(nic, bus, data, len);
+	if (nic_unlikely(nic->migrates && len >= MIGRATE_FROM && g->size == 2)) {
+		nic_migrate_foreign_lines((uint8_t *)data - (uintptr_t)data % LINE, (uintptr_t)data % LINE + len);
+		nic_count(nic, migrated, 1);
+	}
+}
+
 /* The next part of that broadcast, if it is there. */
 static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic_cast *cast)
 {
@@ -128,8 +143,8 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	if (direct && !cast->bad && (why = pull_all(nic, m, p, region->descriptor[0], cast->total)) != 0)
 		spoil(cast, why);
 	else if (!direct && nic_likely(!cast->bad))
-		nic_host_write(nic, region->descriptor[0] + cast->at,
-		               len <= NIC_BOARD_BRIEF ? p->data : nic_board_data(nic, m->board, m->parts, cast->total, buffer), len);
+		copy_out(nic, g, region->descriptor[0] + cast->at,
+		         len <= NIC_BOARD_BRIEF ? p->data : nic_board_data(nic, m->board, m->parts, cast->total, buffer), len);
 	if (nic_unlikely(!was_here(m)))
 		spoil(cast, NIC_WHY_LEFT);
 	cast->at = end;
@@ -251,7 +266,7 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 	if (nic_unlikely(whole ? end != total : !is_part(total, *at, end)))
 		return false;
 	len = (whole ? total : end) - *at; /* of a whole one known before the line is there */
-	nic_host_write(nic, bus + *at, part_data(nic, g, m, p, total, len), len);
+	copy_out(nic, g, bus + *at, part_data(nic, g, m, p, total, len), len);
 	if (nic_unlikely(!was_here(m)))
 		return false;
 	*at += len;

@@ -100,6 +100,24 @@ static inline void nic_migrate_lines(void *p, size_t len)
 }
 
 /*
+ * The same of a line that may have become somebody else's since it was read: a store could undo what that one wrote, an atomic or of nothing cannot, at some
+ * 5 ns.  In assembly, since a compiler may make a fence and a load of an atomic operation that changes nothing.
+ */
+static inline void nic_migrate_foreign_line(void *p)
+{
+#if defined(__x86_64__)
+	__asm__ __volatile__("lock orl $0, %0" : "+m"(*(uint32_t *)p) : : "cc");
+#else
+	atomic_fetch_or_explicit((_Atomic uint32_t *)p, 0, memory_order_relaxed); /* nothing is ordered by it */
+#endif
+}
+
+static inline void nic_migrate_foreign_lines(void *p, size_t len)
+{
+	NIC_EACH_LINE(nic_migrate_foreign_line, p, len);
+}
+
+/*
  * Lets go of a line that was written and that another core reads next: it goes to where both find it, instead of being fetched
  * from here.  A hint; a processor that does not know it takes it for no operation.
  */

@@ -28,6 +28,37 @@ static void over_at_once(void)
 	leave(MANY);
 }
 
+/* Where lines migrate those of long parts of a group of two do, and what is in them stays. */
+static void lines_migrate(void)
+{
+	enum { PART = 8192, LEAST = 3072 };
+
+	for (int many = 2; many <= MANY; many++) {
+		join(40 + (uint32_t)many, many);
+		for (int on = 0; on < 2; on++)
+			for (uint32_t len = 1000; len < 60000; len += 9001) {
+				uint64_t before = count(1, NIC_C_migrated);
+				uint32_t left = len % PART;
+
+				for (uint32_t i = 0; i < len; i++)
+					data[0][i] = (uint8_t)(i % 249 + len);
+				for (int i = 1; i < many; i++) {
+					n[i]->migrates = on;
+					memset(data[i], GUARD, len + 1);
+				}
+				CHECK_EQ(bcast(0, 0, len), NIC_OP_OVER);
+				for (int i = 1; i < many; i++) {
+					CHECK_EQ(bcast(i, 0, len), NIC_OP_OVER);
+					CHECK(memcmp(data[0], data[i], len) == 0);
+					CHECK_EQ(data[i][len], GUARD);
+				}
+				CHECK_EQ(count(1, NIC_C_migrated) - before, on && many == 2 ? len / PART + (left >= LEAST) : 0);
+			}
+		leave(many);
+	}
+	n[1]->migrates = n[2]->migrates = false;
+}
+
 static void places_are_used_again(void)
 {
 	uint32_t late;
@@ -525,6 +556,7 @@ int main(void)
 {
 	open_all();
 	CASE(over_at_once);
+	CASE(lines_migrate);
 	CASE(places_are_used_again);
 	CASE(in_two_goes);
 	CASE(buffers_are_used_again);
