@@ -84,6 +84,7 @@ struct nic_group {
 	uint32_t fills;        /* broadcasts that were not timed for that, while it is known */
 	bool stores;           /* so are those of the broadcast from here under way */
 	uint32_t buffer[NIC_BOARD_PLACES]; /* of the root that was received from last, a guess */
+	struct nic_doubt migrate; /* of its lines' doing so in little time */
 	struct nic_member member[NIC_MAX_SLOTS]; /* by place */
 };
 

@@ -409,7 +409,8 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 	if (len <= SENT_ALWAYS || !link->cma)
 		return true;
 	if (single && !*single && nic_row_settled(link) >> nic_row_class(len, NIC_ROW_MANY) & 1) {
-		nic->promise.to = 0;
+		if (nic->promise.to == link->peer + 1)
+			nic->promise.to = 0;
 		return true;
 	}
 	now = nic_clock();

@@ -243,6 +243,8 @@ static void gets(struct nic_link *link)
 		return;
 	r->mutual &= ~((1u << NIC_ROW_LENGTHS) - 1);
 	r->follows &= r->mutual;
+	for (uint32_t class = 0; class < NIC_ROW_LENGTHS; class ++)
+		r->came[class] = r->sent[class] = 0;
 	nic_row_choose(link);
 }
 

@@ -10,6 +10,7 @@
  * Where lines migrate (util/atomic.h) the receiver of a group of two makes those of long parts its own before it says that they have been read, so that the
  * root's next stores need not wait for them one by one.  They may be somebody else's by then, if the root has left.
  */
+#include "nicemu/ctl/rdma.h"
 #include "nicemu/engine/clock.h"
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
@@ -22,6 +23,7 @@ enum {
 	AWAIT_LAST = 1024,   /* the same when that was in vain again and again */
 	AWAIT_SURE = 64,     /* so many more, and one time in vain is an accident */
 	MIGRATE_FROM = 3072, /* bytes of a part: of shorter ones it takes longer than it saves */
+	MIGRATE_SLOW = 16,   /* ns a line: near by it is 5 */
 	LINE = 64,
 };
 
@@ -113,14 +115,26 @@ static uint32_t pull_all(struct nic *nic, const struct nic_member *m, const stru
 	return why;
 }
 
-/* A part to the process's memory. */
-static inline void copy_out(struct nic *nic, const struct nic_group *g, uint64_t bus, const uint8_t *data, uint32_t len)
+/* Where cores are far apart each line takes hundreds of nanoseconds, one after the other: then it is hardly ever done. */
+static nic_noinline void migrate(struct nic *nic, struct nic_group *g, const uint8_t *data, uint32_t len)
+{
+	size_t before = (uintptr_t)data % LINE;
+	uint64_t began = nic_clock();
+
+	nic_migrate_foreign_lines((uint8_t *)data - before, before + len);
+	if (nic_clock_since(began, nic_clock()) > (before + len) / LINE * MIGRATE_SLOW)
+		nic_doubt_late(&g->migrate);
+	else
+		nic_doubt_in_time(&g->migrate);
+	nic_count(nic, migrated, 1);
+}
+
+/* A part to the process's memory.  What the root has left, by now, may be nowhere any more. */
+static inline void copy_out(struct nic *nic, struct nic_group *g, const struct nic_member *m, uint64_t bus, const uint8_t *data, uint32_t len)
 {
 	nic_host_write(nic, bus, data, len);
-	if (nic_unlikely(nic->migrates && len >= MIGRATE_FROM && g->size == 2)) {
-		nic_migrate_foreign_lines((uint8_t *)data - (uintptr_t)data % LINE, (uintptr_t)data % LINE + len);
-		nic_count(nic, migrated, 1);
-	}
+	if (nic_unlikely(nic->migrates && len >= MIGRATE_FROM && g->size == 2) && nic_board_looks(nic) > 1 && was_here(m) && !nic_in_doubt(&g->migrate))
+		migrate(nic, g, data, len);
 }
 
 /* The next part of that broadcast, if it is there. */
@@ -143,7 +157,7 @@ static bool take(struct nic *nic, struct nic_group *g, uint32_t call, struct nic
 	if (direct && !cast->bad && (why = pull_all(nic, m, p, region->descriptor[0], cast->total)) != 0)
 		spoil(cast, why);
 	else if (!direct && nic_likely(!cast->bad))
-		copy_out(nic, g, region->descriptor[0] + cast->at,
+		copy_out(nic, g, m, region->descriptor[0] + cast->at,
 		         len <= NIC_BOARD_BRIEF ? p->data : nic_board_data(nic, m->board, m->parts, cast->total, buffer), len);
 	if (nic_unlikely(!was_here(m)))
 		spoil(cast, NIC_WHY_LEFT);
@@ -266,7 +280,7 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 	if (nic_unlikely(whole ? end != total : !is_part(total, *at, end)))
 		return false;
 	len = (whole ? total : end) - *at; /* of a whole one known before the line is there */
-	copy_out(nic, g, bus + *at, part_data(nic, g, m, p, total, len), len);
+	copy_out(nic, g, m, bus + *at, part_data(nic, g, m, p, total, len), len);
 	if (nic_unlikely(!was_here(m)))
 		return false;
 	*at += len;

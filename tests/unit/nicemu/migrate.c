@@ -32,6 +32,19 @@ static bool is_surplus(struct pair *p, uint32_t len, uint32_t seed)
 	return surplus;
 }
 
+/* Of what may be somebody else's nothing changes, in whatever piece of it. */
+static void foreign_lines_stay(void)
+{
+	static _Alignas(64) uint8_t memory[40 * 64], same[sizeof(memory)];
+
+	for (size_t i = 0; i < sizeof(memory); i++)
+		same[i] = memory[i] = (uint8_t)(i * 7 + i / 64);
+	for (size_t len = 0; len <= sizeof(memory) - 64; len += 61) {
+		nic_migrate_foreign_lines(memory + 64, len);
+		CHECK(memcmp(memory, same, sizeof(memory)) == 0);
+	}
+}
+
 /* ---- buffers --------------------------------------------------------------------------------------------------------------------- */
 
 /* In a stream, from half of what the receiver keeps on. */
@@ -299,6 +312,7 @@ int main(void)
 	CASE(copied_into_receives);
 	CASE(read_and_written);
 	CASE(only_in_the_pool);
+	CASE(foreign_lines_stay);
 	CASE(cells_of_a_stream);
 	CASE(cells_to_and_fro_stay);
 	CASE(no_cells_when_off);
