@@ -133,7 +133,7 @@ static nic_noinline void migrate(struct nic *nic, struct nic_group *g, const uin
 static inline void copy_out(struct nic *nic, struct nic_group *g, const struct nic_member *m, uint64_t bus, const uint8_t *data, uint32_t len)
 {
 	nic_host_write(nic, bus, data, len);
-	if (nic_unlikely(nic->migrates && len >= MIGRATE_FROM && g->size == 2) && nic_board_looks(nic) > 1 && was_here(m) && !nic_in_doubt(&g->migrate))
+	if (nic_unlikely(len >= MIGRATE_FROM && g->size == 2 && nic->migrates) && nic_board_looks(nic) > 1 && was_here(m) && !nic_in_doubt(&g->migrate))
 		migrate(nic, g, data, len);
 }
 
