@@ -79,6 +79,12 @@ static void senders_that_are_away(void)
 	p.a.nic->looks++;
 	CHECK(!sent_in_row(at, LONG)); /* nor single ones */
 	CHECK(sent_in_row(at, LONG));
+	for (uint32_t other = 0; other < 2; other++) { /* what was promised to that peer no longer counts */
+		p.a.nic->promise = (struct nic_promise){ .to = link->peer + 1 + other };
+		CHECK(sent_in_row(at, LONG));
+		CHECK_EQ(p.a.nic->promise.to, other ? link->peer + 2 : 0);
+	}
+	p.a.nic->promise.to = 0;
 	link->row.ns = 130;
 	CHECK(!sent_in_row(at, LONG));
 	link->row.ns = 40;
