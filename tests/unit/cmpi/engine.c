@@ -229,6 +229,21 @@ static void single_ones(void)
 	job_close();
 }
 
+/* Its peer is waiting for a single one: no turns are taken for buffers, as packets of many do. */
+static void single_ones_in_turn(void)
+{
+	REQUIRE(open_pair());
+	message(A, 50003, MOST, false, CMPI_MODE_STANDARD);
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 1);
+	CHECK_EQ(fake_singles, 1);
+	CHECK_EQ(fake_turns, 0);
+	message(A, 50002, MOST, false, CMPI_MODE_STANDARD);
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 2);
+	CHECK(fake_turns > 0);
+	CHECK_STR(fake_violation(), NULL);
+	job_close();
+}
+
 /* ---- matched probe ---------------------------------------------------------------------------------------------------------------- */
 
 static void matched_probe(uint32_t me)
@@ -441,6 +456,7 @@ int main(void)
 	CASE(more_than_fits);
 	CASE(window);
 	CASE(single_ones);
+	CASE(single_ones_in_turn);
 	CASE(matched_probe_peer);
 	CASE(matched_probe_self);
 	CASE(cancel_receives);
