@@ -12,7 +12,7 @@
  * something else; that is no reason to wait for it.  Nor has it to wait for this side, if that is: who was held up and does not come back at once has many.
  *
  * Where lines migrate (util/atomic.h) few go round, and nothing is timed: what they leave of the caches to the programs at both ends is not in the time
- * of a round.  Of exchanges in which each message is written anew and read few make 1.4 times as many, in rounds that take as long (docs/turns.md,
+ * of a round.  Of exchanges in which each message is written anew and read few make 1.4 times as many, in rounds that take as long (docs/findings.md,
  * "Few, where lines migrate").
  */
 #include "nicemu/ctl/ctl.h"

@@ -57,7 +57,7 @@ static bool is_zen_4(void)
 
 uint8_t nic_cores_ahead(void)
 {
-	return is_zen_4() ? 0 : 2; /* measured: docs/turns.md, "The receiver of short messages" */
+	return is_zen_4() ? 0 : 2; /* measured: docs/findings.md, "The receiver of short messages" */
 }
 
 bool nic_cores_migrate(void)

@@ -14,7 +14,7 @@
  *
  * While the consumer keeps up, the producer goes round in the first NIC_RING_LAP cells and passes over the others with a packet that
  * counts as all of them (NIC_OP_SKIP): a sender's stores to lines that its nearest cache still has are many at a time, others come
- * one after the other (docs/turns.md, "Short laps").  Every NIC_RING_FULL-th lap is of all cells, so that no number grows so old that the
+ * one after the other (docs/findings.md, "Short laps").  Every NIC_RING_FULL-th lap is of all cells, so that no number grows so old that the
  * 32 bits bring it back.
  */
 #ifndef NIC_MEM_SLOT_H

@@ -50,8 +50,8 @@ static inline void nic_prefetch_write(const void *p)
 
 /*
  * The same of all lines of `len` bytes: four at a time, since one by one the counting takes longer than the asking; but of more than a core can have
- * under way one by one, or those that go on behind wait for all of them (docs/performance.md).  Broadcasts and short reads ask one by one, too: at
- * once they were slower by some percent.
+ * under way one by one, or those that go on behind wait for all of them (docs/findings.md, "Copies and lines").  Broadcasts and short reads ask
+ * one by one, too: at once they were slower by some percent.
  */
 #define NIC_EACH_LINE(prefetch, p, len)                                                                                \
 	do {                                                                                                           \
@@ -84,7 +84,7 @@ static inline void nic_prefetch_write_lines(const void *p, size_t len)
 /*
  * Makes a line that this core has read its own, by a store of what is there, so that it migrates instead of being shared.  A line that its writer still
  * shares when it writes again is one that its stores wait for one after the other, and that it cannot ask for ahead; of lines that it does not have any more
- * many come at once (docs/turns.md, "Lines that migrate").
+ * many come at once (docs/findings.md, "Lines that migrate").
  */
 static inline void nic_migrate_line(void *p)
 {
