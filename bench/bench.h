@@ -21,7 +21,7 @@
 #include "batches.h"
 #include "lines.h"
 
-enum { BENCH_LARGE = 8192, BENCH_VALIDATIONS = 16, BENCH_TRIES = 20 /* of a ping-pong of lines */ };
+enum { BENCH_LARGE = 8192, BENCH_VALIDATIONS = 16, BENCH_TRIES = 20 /* of a ping-pong of lines */, BENCH_TIMED = 4 /* us, at least */ };
 
 struct bench_options {
 	size_t min, max;
@@ -80,7 +80,7 @@ static inline void bench_usage(const char *program)
 		"  -i N[:LARGE]  iterations, and for messages above %d bytes (the same)\n"
 		"  -x N[:LARGE]  iterations before the timing starts\n"
 		"  -t MS         fewer iterations where a size would take longer than this\n"
-		"  -M            the median iteration, not the mean: for machines of which others take a part; costs a look at the clock each\n"
+		"  -M            the median iteration, not the mean: for machines of which others take a part\n"
 		"  -W N          window: messages under way at once\n"
 		"  -c            validate: some untimed rounds with verified content, and a column that says Pass or Fail\n"
 		"  -r            real data: the sender writes every message anew, the receiver reads it, both are timed\n"
@@ -259,21 +259,34 @@ static inline int bench_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Seconds of the median of n iterations, each timed by itself. */
-static inline double bench_median(struct bench *b, long n)
+/*
+ * How many iterations are timed at once.  A look at the clock takes 20 to 50 ns, and it may tell no less than 10: iterations that are shorter than that by
+ * far would be measured with it.
+ */
+static inline long bench_together(const struct bench *b, long n, double seconds)
 {
-	double *t = malloc((size_t)n * sizeof *t), start, median;
+	double k = b->part || seconds <= 0 ? 1 : 1 + BENCH_TIMED * 1e-6 / seconds;
+
+	return k < (double)n ? (long)k : n;
+}
+
+/* Seconds of the median iteration of n, which take about so long; the last few may be left out. */
+static inline double bench_median(struct bench *b, long n, double seconds)
+{
+	long k = bench_together(b, n, seconds), samples = n / k;
+	double *t = malloc((size_t)samples * sizeof *t), start, median;
 
 	if (!t)
 		MPI_Abort(MPI_COMM_WORLD, 1);
-	for (long i = 0; i < n; i++) {
+	for (long i = 0; i < samples; i++) {
 		b->spent = 0;
 		start = MPI_Wtime();
-		bench_repeat(b, 1);
+		bench_repeat(b, k);
 		t[i] = b->part ? b->spent : MPI_Wtime() - start;
 	}
-	qsort(t, (size_t)n, sizeof *t, bench_compare);
-	median = t[n / 2];
+	bench_repeat(b, n - samples * k);
+	qsort(t, (size_t)samples, sizeof *t, bench_compare);
+	median = t[samples / 2] / (double)k;
 	free(t);
 	return median;
 }
@@ -284,16 +297,17 @@ static inline double bench_time(struct bench *b)
 	bool large = b->bytes > BENCH_LARGE;
 	long n = large ? b->o.large_iterations : b->o.iterations, warmup = large ? b->o.large_warmup : b->o.warmup,
 		last = (warmup + 1) / 2;
-	double start;
+	double start, about;
 
 	bench_repeat(b, warmup - last);
 	MPI_Barrier(MPI_COMM_WORLD);
 	start = MPI_Wtime();
 	bench_repeat(b, last);
-	n = bench_count(b, n, last ? (MPI_Wtime() - start) / (double)last : 0);
+	about = last ? (MPI_Wtime() - start) / (double)last : 0;
+	n = bench_count(b, n, about);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (b->o.median)
-		return bench_median(b, n);
+		return bench_median(b, n, about);
 	b->spent = 0;
 	start = MPI_Wtime();
 	bench_repeat(b, n);
