@@ -341,7 +341,7 @@ bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *p
 		return no_memory(proc, msg);
 	if (recv) {
 		bind(msg, recv);
-		via_rndv_accept(msg);
+		via_rndv_accept(msg, false);
 	}
 	return true;
 }
@@ -374,7 +374,7 @@ bool via_match_take(struct via_incoming *msg, struct via_recv *recv, int *err)
 
 	bind(msg, recv);
 	if (msg->rendezvous && !gone) {
-		via_rndv_accept(msg);
+		via_rndv_accept(msg, true);
 		return false;
 	}
 	if (!msg->rendezvous)

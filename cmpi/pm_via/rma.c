@@ -239,7 +239,7 @@ void via_rma_fail(struct cmpi_proc *proc)
 	}
 }
 
-void via_rma_start(struct via_rma *rma)
+static void enqueue(struct via_rma *rma)
 {
 	struct cmpi_proc *proc = rma->proc;
 
@@ -250,8 +250,19 @@ void via_rma_start(struct via_rma *rma)
 	else
 		proc->rma_head = rma;
 	proc->rma_tail = rma;
-	if (via_live(proc))
-		via_rma_push(proc);
+}
+
+void via_rma_start(struct via_rma *rma)
+{
+	enqueue(rma);
+	if (via_live(rma->proc))
+		via_rma_push(rma->proc);
+}
+
+void via_rma_start_later(struct via_rma *rma)
+{
+	enqueue(rma);
+	via_flow_push(rma->proc);
 }
 
 /* ---- put and get ------------------------------------------------------------------------------------------------------- */

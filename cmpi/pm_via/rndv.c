@@ -10,7 +10,10 @@
  */
 #include "cmpi/pm_via/flow.h"
 
-enum { OPEN_MAX = 16384 }; /* messages of one peer in progress, at most: bounds the records at the receiver */
+enum {
+	OPEN_MAX = 16384,    /* messages of one peer in progress, at most: bounds the records at the receiver */
+	LONG_OUT_MAX = 1024, /* messages of an exchange that count at its end */
+};
 
 static void send_finish(struct cmpi_proc *proc, uint32_t type_tag, uint64_t req)
 {
@@ -64,6 +67,7 @@ int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 		return CMPI_AGAIN;
 	}
 	proc->packet_no_out++;
+	proc->long_out += proc->long_out < LONG_OUT_MAX;
 	return CMPI_OK;
 }
 
@@ -300,8 +304,21 @@ static void rget_read(struct via_rma *rma, int err)
 	via_incoming_done(msg, err);
 }
 
+/*
+ * Where long messages go both ways a receive leaves it to the next pass of progress to read what it finds.  The NIC may copy it before it is asked for
+ * anything else, and then a process that is late, and finds a window of its peer's messages when it posts its receives, has read them all before it
+ * sends its own: the peer waits meanwhile, and is the early one for good.
+ */
+static bool is_put_off(struct cmpi_proc *proc)
+{
+	if (!proc->long_out)
+		return false;
+	proc->long_out--;
+	return true;
+}
+
 /* Reads what the receive has room for; false: not possible now. */
-static bool accept_rget(struct via_incoming *msg)
+static bool accept_rget(struct via_incoming *msg, bool in_receive)
 {
 	const struct via_recv *recv = msg->recv;
 	uint64_t len = msg->envelope.data_length < recv->size ? msg->envelope.data_length : recv->size;
@@ -317,7 +334,10 @@ static bool accept_rget(struct via_incoming *msg)
 	rma->then = rget_read;
 	rma->completion.arg = msg;
 	begins(msg, msg->buffer);
-	via_rma_start(rma);
+	if (in_receive && is_put_off(msg->proc))
+		via_rma_start_later(rma);
+	else
+		via_rma_start(rma);
 	return true;
 }
 
@@ -331,12 +351,11 @@ static bool accept_rput(struct via_incoming *msg)
 	return msg->reg != NULL;
 }
 
-/* The message has its receive. */
-void via_rndv_accept(struct via_incoming *msg)
+void via_rndv_accept(struct via_incoming *msg, bool in_receive)
 {
 	struct cmpi_proc *proc = msg->proc;
 
-	if (msg->protocol == VIA_PROTO_RGET && accept_rget(msg))
+	if (msg->protocol == VIA_PROTO_RGET && accept_rget(msg, in_receive))
 		return;
 	msg->rreq = via_handle_create(proc->cmpi, VIA_HANDLE_RECV, proc, msg);
 	if (!msg->rreq) {
