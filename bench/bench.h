@@ -304,7 +304,7 @@ static inline double bench_time(struct bench *b)
 	start = MPI_Wtime();
 	bench_repeat(b, last);
 	about = last ? (MPI_Wtime() - start) / (double)last : 0;
-	n = bench_count(b, n, about);
+	n = bench_count(b, n < 1 ? 1 : n, about);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (b->o.median)
 		return bench_median(b, n, about);

@@ -26,6 +26,7 @@ void via_send_done(struct via_send *send, int err)
 		via_dreg_deregister(c, send->reg);
 	send->reg = NULL;
 	send->proc->messages--;
+	send->proc->long_open -= send->envelope.sreq != 0;
 	send->completion = (struct via_completion){.done = send->done, .arg = send->arg};
 	via_completion_push(c, &send->completion, err);
 }

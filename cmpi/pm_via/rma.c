@@ -139,6 +139,8 @@ int via_rma_push(struct cmpi_proc *proc)
 		post_piece(rma, v, len);
 		n++;
 	}
+	if (!proc->rma_head)
+		proc->put_off = 0;
 	return n;
 }
 
@@ -263,6 +265,7 @@ void via_rma_start_later(struct via_rma *rma)
 {
 	enqueue(rma);
 	via_flow_push(rma->proc);
+	rma->proc->cmpi->near_left = 0; /* the next look is at everything, this, too */
 }
 
 /* ---- put and get ------------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 enum {
 	OPEN_MAX = 16384,    /* messages of one peer in progress, at most: bounds the records at the receiver */
-	LONG_OUT_MAX = 1024, /* messages of an exchange that count at its end */
+	PUT_OFF_MAX = 128,   /* reads of one peer that are put off, and messages of an exchange that count at its end */
 };
 
 static void send_finish(struct cmpi_proc *proc, uint32_t type_tag, uint64_t req)
@@ -64,10 +64,14 @@ int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 			via_dreg_deregister(c, send->reg);
 		send->reg = NULL;
 		via_handle_destroy(c, send->envelope.sreq);
+		send->envelope.sreq = 0;
 		return CMPI_AGAIN;
 	}
 	proc->packet_no_out++;
-	proc->long_out += proc->long_out < LONG_OUT_MAX;
+	proc->long_open++;
+	proc->long_out += proc->long_out < PUT_OFF_MAX;
+	if (proc->put_off && !--proc->put_off && via_live(proc))
+		via_rma_push(proc);
 	return CMPI_OK;
 }
 
@@ -305,15 +309,16 @@ static void rget_read(struct via_rma *rma, int err)
 }
 
 /*
- * Where long messages go both ways a receive leaves it to the next pass of progress to read what it finds.  The NIC may copy it before it is asked for
- * anything else, and then a process that is late, and finds a window of its peer's messages when it posts its receives, has read them all before it
- * sends its own: the peer waits meanwhile, and is the early one for good.
+ * Where long messages go both ways, and none is under way to the peer, a receive does not read what it finds: that begins when as many have been sent, or
+ * in the next pass of progress.  The NIC may copy it before it is asked for anything else, and then a process that is late, and finds a window of its
+ * peer's messages when it posts its receives, has read them all before it sends its own: the peer waits meanwhile, and is the early one for good.
  */
 static bool is_put_off(struct cmpi_proc *proc)
 {
-	if (!proc->long_out)
+	if (!proc->long_out || proc->long_open || proc->rma_ops >= PUT_OFF_MAX || proc->cmpi->engine.threads)
 		return false;
 	proc->long_out--;
+	proc->put_off++;
 	return true;
 }
 

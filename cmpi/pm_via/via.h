@@ -236,7 +236,8 @@ struct cmpi_proc {
 	/* cold: matched messages */
 	struct via_send *send_head, *send_tail; /* rendezvous accepted for R3 or RPUT, in order */
 	uint32_t messages;                      /* matched messages not complete, either direction */
-	uint32_t long_out;                      /* long messages sent, more than of the peer's have been put off (rndv.c) */
+	uint32_t long_open, long_out;           /* sends by rendezvous: not complete; all, less the reads that were put off, at most some (rndv.c) */
+	uint32_t put_off;                       /* reads that wait for as many sends, or for progress */
 	uint32_t life;                          /* counts the connections made to this peer */
 	/* cold: connection */
 	struct via_address address;
@@ -521,7 +522,7 @@ static inline uint16_t via_key_check(const struct cmpi_key *key)
 /* rma.c */
 struct via_rma *via_rma_new(struct cmpi_proc *proc, uint16_t control, const void *local, size_t len);
 void via_rma_start(struct via_rma *rma);
-void via_rma_start_later(struct via_rma *rma); /* in the next pass of progress, or when another one of that peer starts */
+void via_rma_start_later(struct via_rma *rma); /* in a pass of progress, or with the next via_rma_push */
 int via_rma_push(struct cmpi_proc *proc);
 void via_rma_done(struct via_vbuf *v, uint32_t status);
 int via_fetch_reap(struct cmpi_proc *proc); /* those that have ended; how many */

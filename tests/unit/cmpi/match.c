@@ -179,6 +179,11 @@ static bool read_at_once(void)
 	return begun;
 }
 
+static struct via_send to_a(int *there)
+{
+	return (struct via_send){.buf = from, .done = done, .arg = there, .envelope = {.key = mpip_key(5, 17, -3), .data_length = 50000}};
+}
+
 /* Where long messages go both ways the next pass of progress reads it, once for each that has gone the other way. */
 static void reads_put_off(void)
 {
@@ -188,7 +193,7 @@ static void reads_put_off(void)
 	via_match_engine(job[A].c, &engine);
 	CHECK(read_at_once());
 	for (int i = 0; i < 2; i++) {
-		struct via_send back = {.buf = from, .done = done, .arg = &there[i], .envelope = {.key = mpip_key(5, 17, -3), .data_length = 50000}};
+		struct via_send back = to_a(&there[i]);
 
 		expecting = true;
 		receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
@@ -201,6 +206,44 @@ static void reads_put_off(void)
 	CHECK(!read_at_once());
 	CHECK(!read_at_once());
 	CHECK(read_at_once());
+	job_close();
+}
+
+/* Or it is read when as many have been sent; and at once while one is under way, by which the peer has something to do. */
+static void reads_put_off_until_sent(void)
+{
+	struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.key = mpip_key(5, 17, -3), .data_length = 50000}};
+	static struct via_recv theirs;
+	static int there[3], ours;
+
+	REQUIRE(open_pair("rget"));
+	via_match_engine(job[A].c, &engine);
+	for (int i = 0; i < 3; i++) {
+		struct via_send back = to_a(&there[i]);
+
+		waiting = NULL;
+		expecting = false;
+		if (i) {
+			CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
+			job_turn(3);
+			REQUIRE(waiting != NULL);
+		}
+		theirs = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &ours};
+		receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+		if (i == 1) {
+			via_match_accept(waiting, &theirs);
+			CHECK(job[B].to[A]->rma_head != NULL);
+		}
+		CHECK_EQ(via_match_send(job[B].to[A], &back), CMPI_OK);
+		CHECK_EQ(job[B].to[A]->long_open, 1);
+		if (i == 2)
+			via_match_accept(waiting, &theirs);
+		CHECK(!job[B].to[A]->rma_head);
+		expecting = true;
+		job_turn(30);
+		CHECK_EQ(there[i], 1);
+		CHECK_EQ(job[B].to[A]->long_open + job[B].to[A]->put_off, 0);
+	}
 	job_close();
 }
 
@@ -303,6 +346,7 @@ int main(void)
 	CASE(r3);
 	CASE(r3_parts);
 	CASE(reads_put_off);
+	CASE(reads_put_off_until_sent);
 	CASE(downgrade_rget_sender);
 	CASE(downgrade_rget_receiver);
 	CASE(downgrade_rput_sender);
