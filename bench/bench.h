@@ -260,8 +260,8 @@ static inline int bench_compare(const void *a, const void *b)
 }
 
 /*
- * How many iterations are timed at once.  A look at the clock takes 20 to 50 ns, and it may tell no less than 10: iterations that are shorter than that by
- * far would be measured with it.
+ * How many iterations are timed at once.  A look at the clock takes 20 to 50 ns, and some clocks count in tens: of a short iteration that would be a good
+ * part of what is told.
  */
 static inline long bench_together(const struct bench *b, long n, double seconds)
 {
@@ -270,7 +270,7 @@ static inline long bench_together(const struct bench *b, long n, double seconds)
 	return k < (double)n ? (long)k : n;
 }
 
-/* Seconds of the median iteration of n, which take about so long; the last few may be left out. */
+/* Seconds of the median iteration of n, which take about so long each; the last few are not timed. */
 static inline double bench_median(struct bench *b, long n, double seconds)
 {
 	long k = bench_together(b, n, seconds), samples = n / k;

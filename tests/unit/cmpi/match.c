@@ -26,6 +26,18 @@ static struct via_recv *arrived(void *arg, struct cmpi_proc *proc, const struct 
 	return NULL;
 }
 
+enum { LONG = 50000 };
+
+static struct via_send long_send(int *there, uint32_t len)
+{
+	return (struct via_send){.buf = from, .done = done, .arg = there, .envelope = {.key = mpip_key(5, 17, -3), .data_length = len}};
+}
+
+static struct via_recv any_receive(int *here)
+{
+	return (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = here};
+}
+
 static const struct via_engine engine = {.arrived = arrived};
 
 static bool open_pair(const char *protocol)
@@ -134,10 +146,10 @@ static void r3_parts(void)
 	for (uint32_t i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
 		uint32_t packets = (len[i] + VIA_R3_BYTES - 1) / VIA_R3_BYTES;
 		struct parts parts = {0};
-		struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.key = mpip_key(5, 17, -3), .data_length = len[i]}};
+		struct via_send send = long_send(&sent, len[i]);
 
 		sent = received = 0;
-		receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+		receive = any_receive(&received);
 		CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
 		job_turn(1); /* its reply is there */
 		fake_hold(job[A].c->nic, NULL, true);
@@ -157,15 +169,15 @@ static void r3_parts(void)
 /* A long message from A is there before its receive; is it read by the call that names that? */
 static bool read_at_once(void)
 {
-	struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.key = mpip_key(5, 17, -3), .data_length = 50000}};
+	struct via_send send = long_send(&sent, LONG);
 	bool begun;
 
-	memset(into, 0xcc, 50000);
-	memset(from, 0x33, 50000);
+	memset(into, 0xcc, LONG);
+	memset(from, 0x33, LONG);
 	sent = received = 0;
 	expecting = false;
 	waiting = NULL;
-	receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+	receive = any_receive(&received);
 	CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
 	job_turn(3);
 	if (!CHECK(waiting != NULL))
@@ -175,13 +187,8 @@ static bool read_at_once(void)
 	CHECK(begun || job[B].to[A]->in_flow);
 	job_turn(30);
 	CHECK(sent == 1 && received == 1);
-	CHECK(!memcmp(into, from, 50000));
+	CHECK(!memcmp(into, from, LONG));
 	return begun;
-}
-
-static struct via_send to_a(int *there)
-{
-	return (struct via_send){.buf = from, .done = done, .arg = there, .envelope = {.key = mpip_key(5, 17, -3), .data_length = 50000}};
 }
 
 /* Where long messages go both ways the next pass of progress reads it, once for each that has gone the other way. */
@@ -193,15 +200,18 @@ static void reads_put_off(void)
 	via_match_engine(job[A].c, &engine);
 	CHECK(read_at_once());
 	for (int i = 0; i < 2; i++) {
-		struct via_send back = to_a(&there[i]);
+		struct via_send back = long_send(&there[i], LONG);
 
 		expecting = true;
-		receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+		receive = any_receive(&received);
 		CHECK_EQ(via_match_send(job[B].to[A], &back), CMPI_OK);
 		job_turn(30);
 		CHECK_EQ(there[i], 1);
 	}
 	message(50000, MOST, true, VIA_MODE_STANDARD);
+	job[B].to[A]->rma_ops += 128;
+	CHECK(read_at_once()); /* no more than so many */
+	job[B].to[A]->rma_ops -= 128;
 	CHECK_EQ(job[B].to[A]->long_out, 2); /* what comes to its receive is read in that pass */
 	CHECK(!read_at_once());
 	CHECK(!read_at_once());
@@ -212,14 +222,14 @@ static void reads_put_off(void)
 /* Or it is read when as many have been sent; and at once while one is under way, by which the peer has something to do. */
 static void reads_put_off_until_sent(void)
 {
-	struct via_send send = {.buf = from, .done = done, .arg = &sent, .envelope = {.key = mpip_key(5, 17, -3), .data_length = 50000}};
+	struct via_send send = long_send(&sent, LONG);
 	static struct via_recv theirs;
 	static int there[3], ours;
 
 	REQUIRE(open_pair("rget"));
 	via_match_engine(job[A].c, &engine);
 	for (int i = 0; i < 3; i++) {
-		struct via_send back = to_a(&there[i]);
+		struct via_send back = long_send(&there[i], LONG);
 
 		waiting = NULL;
 		expecting = false;
@@ -228,8 +238,8 @@ static void reads_put_off_until_sent(void)
 			job_turn(3);
 			REQUIRE(waiting != NULL);
 		}
-		theirs = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &ours};
-		receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+		theirs = any_receive(&ours);
+		receive = any_receive(&received);
 		if (i == 1) {
 			via_match_accept(waiting, &theirs);
 			CHECK(job[B].to[A]->rma_head != NULL);
@@ -278,7 +288,7 @@ static void downgrades(const char *protocol, bool at_sender)
 	via_dreg_fini(job[B].c);
 	sent = received = 0;
 	expecting = false;
-	receive = (struct via_recv){.buf = into, .size = MOST, .done = done, .arg = &received};
+	receive = any_receive(&received);
 	memset(into, 0, sizeof(into));
 	/* RGET: the sender registers when it asks; RPUT: when it is answered. */
 	if (at_sender && !strcmp(protocol, "rget"))
