@@ -293,6 +293,19 @@ uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *ou
  */
 int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
 /*
+ * The same for a consumer that waits for one message and knows how it begins: what follows its first 16 bytes is copied to where the consumer wants it,
+ * from the link or out of its buffer, which stays with the NIC.  Looks so many times.  NIC_NOT_DONE: nothing has come, or something else is next there.  Hot.
+ */
+enum { NIC_EXPECTED = 16 };
+struct nic_expected {
+	uint64_t head, mask, key; /* the first 8 bytes, as far as the mask goes, and the second */
+	void *to;                 /* the rest, */
+	uint32_t room;            /* of so many bytes at most */
+	uint32_t length;          /* out: the rest's */
+	uint64_t word;            /* out: the first 8 bytes */
+};
+int nic_take_expected(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_expected *message, uint32_t looks);
+/*
  * The same for a row of them, behind one that nic_take or nic_take_of has returned: as many as have come of NIC_BRIEF bytes at most, `most` at
  * most; returns how many.  0: perhaps there is something else.  Hot.
  */

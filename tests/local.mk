@@ -59,6 +59,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/connect \
 	tests/unit/nicemu/copy \
 	tests/unit/nicemu/errors \
+	tests/unit/nicemu/expected \
 	tests/unit/nicemu/fork \
 	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \

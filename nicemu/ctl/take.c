@@ -213,6 +213,111 @@ int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct ni
 	return take_cell(nic, ctx, cq, out, link, &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)]);
 }
 
+/* ---- a message that is waited for ---------------------------------------------------------------------------------- */
+
+_Static_assert(NIC_EXPECTED == 2 * sizeof(uint64_t) && (int)NIC_EXPECTED <= (int)NIC_PAYLOAD, "in the first cell");
+
+/* Is it that one, and does it fit? */
+static inline bool is_expected(struct nic_expected *m, const uint8_t *data, uint32_t len)
+{
+	uint64_t key;
+
+	if (nic_unlikely(len < NIC_EXPECTED || len - NIC_EXPECTED > m->room))
+		return false;
+	memcpy(&m->word, data, sizeof(m->word));
+	memcpy(&key, data + sizeof(m->word), sizeof(key));
+	m->length = len - NIC_EXPECTED;
+	return !(((m->word ^ m->head) & m->mask) | (key ^ m->key));
+}
+
+/* It is where the consumer wants it. */
+static inline int delivered(struct nic *nic)
+{
+	nic_count(nic, packets_received, 1);
+	nic_count(nic, recv_short, 1);
+	nic_count(nic, recv_expected, 1);
+	return NIC_OK;
+}
+
+static nic_noinline int expected_cells(struct nic *nic, struct nic_expected *m, struct nic_link *link, const struct nic_packet *p, uint32_t len)
+{
+	uint32_t cells = nic_packet_cells(len), left = len - NIC_PAYLOAD, i;
+	uint8_t *to = m->to;
+
+	if (nic_unlikely(len > NIC_INLINE_MAX || !is_expected(m, p->data, len)))
+		return NIC_NOT_DONE;
+	nic_link_take(link, cells);
+	nic_copy_short(to, p->data + NIC_EXPECTED, NIC_PAYLOAD - NIC_EXPECTED);
+	to += NIC_PAYLOAD - NIC_EXPECTED;
+	for (i = 1; left > NIC_PAYLOAD_MORE; i++, to += NIC_PAYLOAD_MORE, left -= NIC_PAYLOAD_MORE)
+		nic_copy_short(to, nic_link_more(link->rx, link->rx_pos, i)->data, NIC_PAYLOAD_MORE);
+	nic_copy_short(to, nic_link_more(link->rx, link->rx_pos, i)->data, left);
+	nic_link_consume(link, cells);
+	give_surplus(nic, link);
+	return delivered(nic);
+}
+
+static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_expected *m,
+                                        struct nic_link *link, const struct nic_packet *p)
+{
+	uint32_t len = p->len_flags;
+	uint8_t *data;
+
+	/* First of all: these lines are what the consumer waits for. */
+	if (nic_unlikely(len - 1 >= NIC_BUFFER_SIZE || !in_buffer(nic, p, len, &data)))
+		return NIC_NOT_DONE;
+	ask_for(data, len);
+	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq ||
+	                 nic_cq_any(cq) || !is_expected(m, data, len)))
+		return NIC_NOT_DONE;
+	link->keeps = nic_likely(!p->buf.handle) ? nic->keeps : NIC_KEEPS_FEW;
+	nic_link_take(link, 1);
+	link->balance++;
+	nic_link_consume(link, 1);
+	if (nic_unlikely(nic_link_surplus(link)))
+		nic_buf_copy(nic, m->to, data + NIC_EXPECTED, m->length);
+	else
+		nic_copy(m->to, data + NIC_EXPECTED, m->length);
+	nic_buf_give(nic, data);
+	give_surplus(nic, link);
+	return delivered(nic);
+}
+
+int nic_take_expected(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_expected *m, uint32_t looks)
+{
+	const struct nic_vi_ctx *ctx = nic_vi(nic, vi);
+	struct nic_link *link = nic->link[ctx->peer_slot & (NIC_MAX_SLOTS - 1)];
+	const struct nic_packet *p;
+	uint32_t len;
+
+	nic->looks++;
+	if (nic_unlikely(!link))
+		return NIC_NOT_DONE;
+	for (;;) {
+		nic_link_expect(link);
+		if (nic_link_any(link))
+			break;
+		link->rx_row = 0;
+		if (looks-- <= 1)
+			return NIC_NOT_DONE;
+		nic_cpu_look_over();
+	}
+	p = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)];
+	len = p->len_flags;
+	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))
+		return expected_buffer(nic, ctx, cq, m, link, p);
+	if (nic_unlikely(len > NIC_PAYLOAD))
+		return expected_cells(nic, m, link, p, len);
+	if (nic_unlikely(!is_expected(m, p->data, len)))
+		return NIC_NOT_DONE;
+	nic_link_take(link, 1);
+	nic_copy_short(m->to, p->data + NIC_EXPECTED, m->length);
+	nic_link_consume(link, 1);
+	return delivered(nic);
+}
+
+/* ---- many in a row ---------------------------------------------------------------------------------------------------- */
+
 /* How many cells of the link are a message that take_cell or take_cells would take, and brief, copied to `out`; 0: none. */
 static inline uint32_t brief(const struct nic_link *link, uint32_t pos, uint32_t word, uint32_t most, struct nic_brief *out)
 {

@@ -137,6 +137,19 @@ static inline void nic_demote_lines(const void *p, size_t len)
 		nic_demote((const char *)p + i);
 }
 
+/*
+ * Behind a look at a line that another core is about to write, and that has found nothing: the next one begins when this one is over.  Otherwise the processor, which
+ * takes it for granted that one look finds what the last one did, has many under way, and the line comes the later for it (docs/findings.md, "Looks").
+ */
+static inline void nic_cpu_look_over(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_lfence();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
 static inline void nic_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -471,6 +471,34 @@ VIP_RETURN VipxRecvTake(VIP_VI_HANDLE handle, VIPX_ARRIVAL *arrival)
 	return take_value(vi, arrival) ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 
+unsigned fake_expected;
+
+VIP_RETURN VipxRecvExpected(VIP_VI_HANDLE handle, VIPX_EXPECTED *expected, VIP_ULONG looks)
+{
+	struct vi *vi = handle;
+	const struct message *m;
+	VIPX_ARRIVAL arrival;
+	VIP_UINT64 key;
+
+	if (!expected || !looks)
+		fake_violate("nothing is expected, or never looked for");
+	if (!vi || !vi->used || vi->cq->head != vi->cq->tail || fake_random(100) >= fake_net.config.brief)
+		return VIP_NOT_DONE;
+	m = vi->peer && can_arrive(vi) ? vi->peer->out.head : NULL;
+	if (!m || m->goodbye || m->len < sizeof(expected->Word) + sizeof(key))
+		return VIP_NOT_DONE;
+	memcpy(&expected->Word, m->data, sizeof(expected->Word)); /* as the NIC does, also if it is none */
+	memcpy(&key, (uint8_t *)m->data + sizeof(expected->Word), sizeof(key));
+	expected->Length = (VIP_UINT32)(m->len - sizeof(expected->Word) - sizeof(key));
+	if ((expected->Word ^ expected->Head) & expected->Mask || key != expected->Key || expected->Length > expected->Room || !take_value(vi, &arrival))
+		return VIP_NOT_DONE;
+	memcpy(expected->To, (uint8_t *)arrival.Message + sizeof(expected->Word) + sizeof(key), expected->Length);
+	if (arrival.Buffer)
+		VipxGiveBuffer(vi->nic, arrival.Buffer);
+	fake_expected++;
+	return VIP_SUCCESS;
+}
+
 VIP_ULONG VipxRecvTakeRow(VIP_VI_HANDLE handle, VIPX_BRIEF *messages, VIP_ULONG most)
 {
 	struct vi *vi = handle;

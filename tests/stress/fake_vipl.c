@@ -127,7 +127,7 @@ void fake_reset(const struct fake_config *config)
 	fake_net.closest = UINT32_MAX;
 	fake_net.refuse = fake_net.send_steps = 0;
 	fake_net.epoch = 1;
-	fake_singles = fake_turns = 0;
+	fake_singles = fake_turns = fake_expected = 0;
 	params_default();
 }
 

@@ -44,6 +44,8 @@ void fake_deaf(VIP_NIC_HANDLE nic, bool deaf);
 extern unsigned fake_singles;
 /* How often a packet of a long message asked whether it may go; those of lengths 2 and 3 above a multiple of 8 had better be sent. */
 extern unsigned fake_turns;
+/* Messages that went straight to where they were waited for (VipxRecvExpected). */
+extern unsigned fake_expected;
 /* Cores are short: who waits is told to yield; and how often that was done. */
 extern bool fake_crowded;
 extern unsigned fake_rests;

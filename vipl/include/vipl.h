@@ -463,6 +463,19 @@ VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
  * Message is NULL then when something has come that has to go that way, or had.
  */
 VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
+/*
+ * The same for a caller who waits for one message and knows how it begins, Head (of which the bits of Mask count) and Key, 8 bytes each as they lie in memory: what follows these
+ * 16 bytes, at most Room bytes, is copied to To, Length says how many they are, and Word what the first 8 bytes were.  Looks so many times, at least
+ * once.  VIP_NOT_DONE: it has not come, or something else is next there, and then nothing was done (VipxCQTake takes that).  To need not be registered.
+ */
+typedef struct _VIPX_EXPECTED {
+	VIP_UINT64 Head, Mask, Key;
+	VIP_PVOID To;
+	VIP_UINT32 Room;
+	VIP_UINT32 Length; /* out */
+	VIP_UINT64 Word;   /* out */
+} VIPX_EXPECTED;
+VIP_RETURN VipxRecvExpected(IN VIP_VI_HANDLE ViHandle, IN OUT VIPX_EXPECTED *Expected, IN VIP_ULONG Looks);
 /* Behind a message of that VI by value: of the next ones as many as have come, VIPX_BRIEF_MAX bytes at most each, and Most of them at most.  How many. */
 #define VIPX_BRIEF_MAX 108
 typedef struct _VIPX_BRIEF {

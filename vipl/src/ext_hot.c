@@ -261,6 +261,38 @@ VIP_RETURN VipxRecvTake(VIP_VI_HANDLE ViHandle, VIPX_ARRIVAL *Arrival)
 	return take_of(vi, Arrival);
 }
 
+_Static_assert(sizeof(VIPX_EXPECTED) == sizeof(struct nic_expected) && offsetof(VIPX_EXPECTED, Key) == offsetof(struct nic_expected, key) &&
+               offsetof(VIPX_EXPECTED, To) == offsetof(struct nic_expected, to) && offsetof(VIPX_EXPECTED, Room) == offsetof(struct nic_expected, room) &&
+               offsetof(VIPX_EXPECTED, Word) == offsetof(struct nic_expected, word), "the same");
+
+static inline VIP_RETURN expected(struct vipl_vi *vi, VIPX_EXPECTED *message, VIP_ULONG looks)
+{
+	return (VIP_RETURN)nic_take_expected(vi->hw, vi->number, &vi->recv.cq->ring, (struct nic_expected *)(void *)message,
+	                                     looks < UINT32_MAX ? (uint32_t)looks : UINT32_MAX);
+}
+
+static __attribute__((noinline)) VIP_RETURN recv_expected(VIP_VI_HANDLE ViHandle, VIPX_EXPECTED *Expected, VIP_ULONG Looks)
+{
+	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
+	VIP_RETURN result;
+
+	if (__builtin_expect(!vi, 0))
+		return VIP_INVALID_PARAMETER;
+	result = !Expected || !Looks ? VIP_INVALID_PARAMETER : vi->recv.cq ? expected(vi, Expected, Looks) : VIP_NOT_DONE;
+	vipl_leave(vipl_nic_of(&vi->object));
+	return result;
+}
+
+/* As VipxSendShort. */
+VIP_RETURN VipxRecvExpected(VIP_VI_HANDLE ViHandle, VIPX_EXPECTED *Expected, VIP_ULONG Looks)
+{
+	struct vipl_vi *vi = vipl_vi_unlocked(ViHandle);
+
+	if (__builtin_expect(!vi || !Expected || !Looks || !vi->recv.cq, 0))
+		return recv_expected(ViHandle, Expected, Looks);
+	return expected(vi, Expected, Looks);
+}
+
 _Static_assert(sizeof(VIPX_BRIEF) == sizeof(struct nic_brief) && offsetof(VIPX_BRIEF, Data) == offsetof(struct nic_brief, data) &&
                VIPX_BRIEF_MAX == NIC_BRIEF, "the same");
 

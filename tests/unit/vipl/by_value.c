@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that come by value, without their receives: through the completion queue, of one VI, and in a row.
+ * Messages that come by value, without their receives: through the completion queue, of one VI, in a row, and to where they are waited for.
  */
 #include "tests/unit/vipl/one.h"
 
@@ -313,6 +313,97 @@ static void rows_in_buffers(void)
 	one_close(&o);
 }
 
+/* One that is waited for goes to where it is wanted; another one, or one behind something else, stays where it is. */
+static void waited_for(void)
+{
+	static uint8_t bytes[4000], to[sizeof bytes];
+	static const VIP_UINT64 key = 0x1122334455667788;
+	VIPX_SHORT m = { .Head = 0x8000000000000001, .A = &key, .ALength = sizeof key, .B = bytes };
+	VIPX_EXPECTED e = { .Head = 1, .Mask = ~(VIP_UINT64)0 >> 1, .Key = key, .To = to, .Room = sizeof bytes };
+	VIP_DESCRIPTOR *recv;
+	VIP_CQ_HANDLE cq;
+	VIPX_ARRIVAL next;
+	VIP_UINT64 taken;
+	struct one o;
+
+	NEEDS_VALUES();
+	for (unsigned i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 256);
+	cq = one_open_receiving(&o);
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1)); /* no link yet */
+	one_connect(&o);
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1)); /* no receive */
+	recv = one_desc(&o, 0, 64);
+	recv->CS.Control |= VIP_CONTROL_POOL;
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, recv, o.handle));
+	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+	CHECK_EQ(next.Length, 16);
+	taken = *VipxCounter(o.nic, "buffers_taken", "");
+	for (unsigned i = 0; i < 3000; i++) {
+		VIP_UINT32 len = i % 3 ? i % 500 : 1100 + i % 2900;
+
+		m.BLength = len;
+		memset(to, 0xcc, sizeof to);
+		VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+		e.Room = len ? len - 1 : 0;
+		if (len)
+			VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+		CHECK(to[0] == 0xcc);
+		e.Room = i % 2 ? len : sizeof to;
+		if (VipxRecvExpected(o.b, &e, (VIP_ULONG)1 << 32) != VIP_SUCCESS) { /* behind the end of a short lap */
+			if (!CHECK_EQ(VipxRecvTake(o.b, &next), VIP_SUCCESS))
+				break;
+			CHECK(next.Length == 16 + len && memcmp((char *)next.Message + 16, bytes, len) == 0);
+			if (next.Buffer)
+				VipxGiveBuffer(o.nic, next.Buffer);
+			continue;
+		}
+		CHECK(e.Length == len && e.Word == m.Head && memcmp(to, bytes, len) == 0 && (len == sizeof to || to[len] == 0xcc));
+	}
+	CHECK(*VipxCounter(o.nic, "recv_expected", "") > 2900);
+	CHECK(*VipxCounter(o.nic, "buffers_taken", "") - taken <= 64); /* they stay with the NIC */
+	/* Nothing but what is expected. */
+	(void)VipxPoll(o.nic); /* what passes over cells */
+	m.BLength = 8;
+	e.Room = sizeof to;
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	e.Mask |= (VIP_UINT64)1 << 63;
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+	e.Mask = 0;
+	e.Key++;
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+	e.Key--;
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.a, &e, 1)); /* no completion queue */
+	VIP(VIP_INVALID_PARAMETER, VipxRecvExpected(NULL, &e, 1));
+	VIP(VIP_INVALID_PARAMETER, VipxRecvExpected(cq, &e, 1));
+	VIP(VIP_INVALID_PARAMETER, VipxRecvExpected(o.b, NULL, 1));
+	VIP(VIP_INVALID_PARAMETER, VipxRecvExpected(o.b, &e, 0));
+	VIP(VIP_INVALID_PARAMETER, VipxRecvExpected(o.a, NULL, 1));
+	VIP(VIP_INVALID_PARAMETER, VipxRecvExpected(o.a, &e, 0));
+	VIP(VIP_SUCCESS, VipxRecvExpected(o.b, &e, 1));
+	CHECK_EQ(e.Length, 8);
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+	/* What is in the completion queue comes first. */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	CHECK(VipxPoll(o.nic) > 0);
+	VIP(VIP_SUCCESS, VipPostRecv(o.b, one_desc(&o, 2, 2000), o.handle));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+	VIP(VIP_SUCCESS, VipxCQTake(cq, &next));
+	CHECK(next.Descriptor == recv);
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1)); /* of this receive nothing is known yet */
+	VIP(VIP_SUCCESS, VipxRecvTake(o.b, &next));
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_SUCCESS, VipxRecvExpected(o.b, &e, 1));
+	/* On its way when the connection ends: of a life that is over. */
+	VIP(VIP_SUCCESS, VipxSendShort(o.a, &m));
+	VIP(VIP_SUCCESS, VipDisconnect(o.b));
+	VIP(VIP_NOT_DONE, VipxRecvExpected(o.b, &e, 1));
+	one_close(&o);
+}
+
 /* A receive that was good for one message by value is not asked again; the one behind it is. */
 static void next_ones(void)
 {
@@ -395,6 +486,7 @@ int main(void)
 		CASE(by_value_of_one);
 		CASE(rows);
 		CASE(rows_in_buffers);
+		CASE(waited_for);
 		CASE(next_receive);
 	}
 	return check_done();

@@ -92,6 +92,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	VIPX_ARRIVAL arrival;
 	VIPX_BRIEF brief;
 	VIPX_MESSAGE message;
+	VIPX_EXPECTED expected = { 0 };
 	VIP_VI_ATTRIBUTES attr = { 0 };
 	VIP_VI_STATE state;
 	VIP_BOOLEAN s, r;
@@ -124,6 +125,7 @@ static void bad_vi(VIP_VI_HANDLE vi)
 	BAD(VipxLongOver(vi, 1, VIP_TRUE, VIP_FALSE));
 	BAD(VipSetUserData(vi, &d));
 	BAD(VipxRecvTake(vi, &arrival));
+	BAD(VipxRecvExpected(vi, &expected, 1));
 	CHECK_EQ(VipxRecvTakeRow(vi, &brief, 1), 0);
 	CHECK_EQ(VipxRecvTakeBuffers(vi, &message, 1, VIPX_BUFFER_SIZE), 0);
 	CHECK(!VipGetUserData(vi));
