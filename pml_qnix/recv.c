@@ -6,7 +6,7 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-enum { LOOKS = 16 }; /* at the NIC alone, for each time that all of Open MPI makes progress */
+enum { LOOKS = 16 }; /* at the NIC alone, of up to 200 ns each, for each time that all of Open MPI makes progress */
 
 static void unpack(const struct pml_qnix_request *r, size_t bytes)
 {
@@ -153,14 +153,14 @@ static int wait_for(struct ompi_request_t *request, ompi_status_public_t *status
  * Waiting for the NIC is looking at it; now and then everything else in the process has its turn, and at once where a look may rest, or has found
  * something, which may be what something else waits for.
  */
-static inline void await(const struct cmpi_req *req)
+static inline void await(struct cmpi_req *req)
 {
 	while (!cmpi_is_done(req)) {
 		int looks = opal_progress_yield_when_idle || cmpi_crowded(pml_qnix.matched.cmpi) ? 0 : LOOKS;
 		int found = 0;
 
 		while (looks-- && !found) {
-			found = cmpi_progress(pml_qnix.matched.cmpi);
+			found = cmpi_progress_for(pml_qnix.matched.cmpi, req);
 			if (cmpi_is_done(req))
 				return;
 		}

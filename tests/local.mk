@@ -37,6 +37,7 @@ PLAIN_TESTS = \
 	tests/unit/cmpi/deadlock \
 	tests/unit/cmpi/dreg \
 	tests/unit/cmpi/engine \
+	tests/unit/cmpi/expected \
 	tests/unit/cmpi/match \
 	tests/unit/cmpi/params \
 	tests/unit/cmpi/processes \
@@ -131,6 +132,7 @@ tests_unit_cmpi_conn_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_deadlock_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_dreg_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_engine_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_expected_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_match_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_params_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
 tests_unit_cmpi_queue_LDADD = cmpi/libcmpi.la

@@ -10,6 +10,7 @@
  */
 #include "cmpi/pm_via/copy.h"
 #include "cmpi/pm_via/flow.h"
+#include "cmpi/engine/bin.h"
 
 _Static_assert(VIA_EAGER_ONE + sizeof(struct via_eager) == VIA_BUFFER, "the longest message fits a pool buffer");
 
@@ -133,4 +134,46 @@ bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len)
 	mpip_req_got(req, key, len);
 	mpip_req_done(&c->engine, req);
 	return true;
+}
+
+/* Is the receive the one that the next message of its envelope is for, and has it no wildcards? */
+static inline bool is_first(const struct cmpi *c, const struct cmpi_req *req)
+{
+	const struct mpip_bin *bin = req->bin;
+
+	return req->state == MPIP_REQ_RECVHEAD && bin->posted == req && !c->engine.wild && !req->to && !c->adi;
+}
+
+/* Does the next packet of the peer, if it brings that message, change nothing but what is counted below (via_flow_credited)? */
+static inline bool is_plain(const struct cmpi *c, const struct cmpi_proc *proc)
+{
+	return proc->state == VIA_CONN_CONNECTED && !proc->special && !proc->send_head && !proc->eager && !c->closing && proc->granted &&
+	       proc->preposts >= proc->replace_below && proc->remote_credit - 1u < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE - 1u;
+}
+
+int via_eager_expected(struct cmpi_proc *proc, struct cmpi_req *req, uint32_t looks)
+{
+	struct cmpi *c = proc->cmpi;
+	VIPX_EXPECTED message;
+	uint64_t word;
+
+	if (via_unlikely(!is_first(c, req) || !is_plain(c, proc)))
+		return CMPI_PARAMETER;
+	message.Head = htole64(via_header_expected(proc, VIA_PKT_EAGER));
+	message.Mask = htole64(VIA_HEADER_KNOWN);
+	message.Key = req->bin->key;
+	message.To = req->buf;
+	message.Room = req->size < VIA_EAGER_ONE ? (VIP_UINT32)req->size : VIA_EAGER_ONE;
+	if (via_unlikely(VipxRecvExpected(proc->vi, &message, looks) != VIP_SUCCESS))
+		return CMPI_AGAIN;
+	word = le64toh(message.Word);
+	via_flow_booked(proc, 1, proc->remote_credit + (uint8_t)(word >> VIA_AT_VBUF_CREDIT), word);
+	proc->packet_no_in++;
+	via_flow_consumed(proc, message.Length + VIA_EAGER_CHARGE);
+	mpip_bin_take(&c->engine, req->bin, req);
+	mpip_req_got(req, message.Key, message.Length);
+	mpip_req_tell(req);
+	via_flow_noop(proc);
+	VIA_ASSERT(via_flow_holds(proc));
+	return CMPI_OK;
 }

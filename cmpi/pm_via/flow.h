@@ -185,6 +185,24 @@ static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_he
 	return via_flow_credit(proc, header);
 }
 
+/* What is known beforehand of the header of a peer's next packet, if there is nothing unusual in it: type, id and noop_ack. */
+#define VIA_HEADER_KNOWN (0xFFu | (uint64_t)0xFFFF << VIA_AT_ID | (uint64_t)0xFF << VIA_AT_NOOP_ACK)
+static inline uint64_t via_header_expected(const struct cmpi_proc *proc, uint8_t type)
+{
+	return type | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
+}
+
+/* So many of such have come by value; `credit` is what this side has now, `last` the header of the last one. */
+static inline void via_flow_booked(struct cmpi_proc *proc, uint32_t n, uint32_t credit, uint64_t last)
+{
+	proc->next_in = (uint16_t)(proc->next_in + n);
+	proc->granted -= n;
+	proc->local_credit = (uint16_t)(proc->local_credit + n);
+	proc->remote_credit = (uint16_t)credit;
+	proc->remote_cc = (uint8_t)(last >> VIA_AT_REMOTE_CREDIT);
+	proc->consumed_cc = (uint8_t)(last >> VIA_AT_CONSUMED);
+}
+
 /* A packet of a row, an array of VIPX_BRIEF or, in buffers, of VIPX_MESSAGE. */
 static inline size_t via_row_stride(bool buffers)
 {
@@ -207,8 +225,7 @@ static inline uint32_t via_row_length(void *packet, bool buffers)
  */
 static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, uint8_t type, uint8_t *packet, uint32_t n, bool buffers)
 {
-	const uint64_t same = 0xFFu | (uint64_t)0xFFFF << VIA_AT_ID | (uint64_t)0xFF << VIA_AT_NOOP_ACK; /* type, id, noop_ack */
-	uint64_t expected = type | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
+	uint64_t expected = via_header_expected(proc, type);
 	uint64_t word, last = 0;
 	uint32_t credit = proc->remote_credit, i;
 
@@ -220,19 +237,14 @@ static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, uint8_t typ
 			break;
 		memcpy(&word, via_row_data(packet, buffers), sizeof(word));
 		word = le64toh(word);
-		if (via_unlikely(((word ^ expected) & same) != 0))
+		if (via_unlikely(((word ^ expected) & VIA_HEADER_KNOWN) != 0))
 			break;
 		credit += (uint8_t)(word >> VIA_AT_VBUF_CREDIT);
 		last = word;
 	}
 	if (via_unlikely(!i || credit > VIA_CREDIT_LIMIT))
 		return 0;
-	proc->next_in = (uint16_t)(proc->next_in + i);
-	proc->granted -= i;
-	proc->local_credit = (uint16_t)(proc->local_credit + i);
-	proc->remote_credit = (uint16_t)credit;
-	proc->remote_cc = (uint8_t)(last >> VIA_AT_REMOTE_CREDIT);
-	proc->consumed_cc = (uint8_t)(last >> VIA_AT_CONSUMED);
+	via_flow_booked(proc, i, credit, last);
 	return i;
 }
 

@@ -17,6 +17,7 @@ enum {
 	ROW = 16,          /* packets that are taken together, short ones; */
 	ROW_BUFFERS = 8,   /* those in buffers: rows of 16 were slower by a fifth, perhaps since the NIC then has few in hand to give back to the peer */
 	NEAR_LOOKS = 8,    /* at one peer only, at most, before everybody is asked; fewer while others send, too */
+	NEAR_MANY = 4,     /* times as many, at less each, for one message that is waited for */
 	QUICK_LOOKS = 3,   /* the same after transfers that were over at once */
 	LOOK_PASSES = 16,  /* passes between looks for processes that want to connect, and at how long nothing has come */
 };
@@ -619,4 +620,25 @@ int cmpi_progress(struct cmpi *c)
 {
 	/* Relaxed: with several threads the answer does not matter, and with one it is this thread's own. */
 	return via_likely(!(c->engine.threads | __atomic_load_n(&c->crowded, __ATOMIC_RELAXED))) ? pass(c, true) : careful(c);
+}
+
+/* The near peer is looked at for that message only, then everybody for everything. */
+int cmpi_progress_for(struct cmpi *c, struct cmpi_req *req)
+{
+	if (via_unlikely(c->engine.threads | __atomic_load_n(&c->crowded, __ATOMIC_RELAXED))) /* relaxed: as above */
+		return careful(c);
+	if (via_unlikely(!c->near || !c->near_left || c->row || c->groups_first))
+		return pass(c, true);
+	switch (via_eager_expected(c->near, req, NEAR_MANY * c->near_left)) {
+	case CMPI_OK:
+		if (via_unlikely(++c->awaited % PASS_PACKETS == 0))
+			c->near_left = 0; /* as behind a pass that took so many: others have their turn also while all that is waited for is there */
+		c->near_trust += c->near_trust < NEAR_LOOKS - 1;
+		return 1;
+	case CMPI_AGAIN:
+		c->near_left = 1;
+		return pass(c, false);
+	default:
+		return pass(c, true);
+	}
 }

@@ -267,6 +267,7 @@ struct cmpi {
 	struct via_row *row;             /* packets of a row that are being handled; NULL: none */
 	uint32_t near_left;              /* looks at it alone before everybody is asked */
 	uint32_t quick;                  /* times that this may be put off after a transfer that was over at once */
+	uint32_t awaited;                /* messages that somebody waited for and that went straight to him */
 	uint32_t near_trust;             /* how many of them will be more than one: grows while it alone sends */
 	struct cmpi_proc *recent;        /* had a packet since the last idle pass */
 	uint32_t passes;                 /* of progress */
@@ -543,6 +544,8 @@ int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size
 
 /* The receiving side of matched messages; false: the peer broke the protocol.  eager.c, */
 bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len);
+/* Looks so many times for the message of that receive, as the next of that peer.  CMPI_AGAIN: it has not come; CMPI_PARAMETER: nor is it looked for. */
+int via_eager_expected(struct cmpi_proc *proc, struct cmpi_req *req, uint32_t looks);
 /* match.c, */
 bool via_eager_unexpected(struct cmpi_proc *proc, uint64_t key, const void *data, size_t len);
 bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len);
