@@ -217,12 +217,14 @@ static void barrier(struct nic *nic, struct nic_group *g)
 	come(nic, g);
 	if (mine)
 		nic_board_prepare(nic, g);
-	while (left--)
+	while (left--) {
 		if (barrier_look(nic, g)) {
 			if (awaits)
 				nic_board_await(nic, g);
 			return;
 		}
+		nic_cpu_look_over();
+	}
 	nic_group_busy(nic, g);
 }
 

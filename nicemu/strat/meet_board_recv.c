@@ -210,9 +210,11 @@ void nic_board_recv(struct nic *nic, struct nic_group *g, uint32_t context, uint
 	*cast = (struct nic_cast){ .doorbell = (uint16_t)c->doorbell_flag, .place = (uint16_t)place, .len = c->len,
 		.seq = ++m->bcasts, .at = m->ahead, .total = m->ahead ? c->len : 0 };
 	m->ahead = 0;
-	while (left--)
+	while (left--) {
 		if (take_all(nic, g, call, &n))
 			return;
+		nic_cpu_look_over();
+	}
 	if (nic_unlikely(g->member[place].left)) { /* it will not come */
 		fail_recv(nic, g, call);
 		return;
@@ -240,9 +242,11 @@ static uint32_t looks_at(const struct nic *nic, const struct nic_group *g, uint3
 
 static bool wait_next(const struct nic_member *m, uint32_t left)
 {
-	while (!has_next(m))
+	while (!has_next(m)) {
 		if (--left == 0)
 			return false;
+		nic_cpu_look_over();
+	}
 	return true;
 }
 
