@@ -141,14 +141,13 @@ static inline bool is_first(const struct cmpi *c, const struct cmpi_req *req)
 {
 	const struct mpip_bin *bin = req->bin;
 
-	return req->state == MPIP_REQ_RECVHEAD && bin->posted == req && !c->engine.wild && !req->to && !c->adi;
+	return req->state == MPIP_REQ_RECVHEAD && bin->posted == req && !c->engine.wild && !req->to && !req->done && !c->adi;
 }
 
 /* Does the next packet of the peer, if it brings that message, change nothing but what is counted below (via_flow_credited)? */
 static inline bool is_plain(const struct cmpi *c, const struct cmpi_proc *proc)
 {
-	return proc->state == VIA_CONN_CONNECTED && !proc->special && !proc->send_head && !proc->eager && !c->closing && proc->granted &&
-	       proc->preposts >= proc->replace_below && proc->remote_credit - 1u < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE - 1u;
+	return via_flow_is_plain(proc) && proc->granted && proc->remote_credit < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE && !proc->eager && !c->closing;
 }
 
 int via_eager_expected(struct cmpi_proc *proc, struct cmpi_req *req, uint32_t looks)

@@ -185,6 +185,12 @@ static inline bool via_flow_credited(struct cmpi_proc *proc, const struct via_he
 	return via_flow_credit(proc, header);
 }
 
+/* Does a good header change nothing but what via_flow_booked counts? */
+static inline bool via_flow_is_plain(const struct cmpi_proc *proc)
+{
+	return proc->state == VIA_CONN_CONNECTED && !proc->special && proc->preposts >= proc->replace_below && proc->remote_credit && !proc->send_head;
+}
+
 /* What is known beforehand of the header of a peer's next packet, if there is nothing unusual in it: type, id and noop_ack. */
 #define VIA_HEADER_KNOWN (0xFFu | (uint64_t)0xFFFF << VIA_AT_ID | (uint64_t)0xFF << VIA_AT_NOOP_ACK)
 static inline uint64_t via_header_expected(const struct cmpi_proc *proc, uint8_t type)
@@ -192,7 +198,7 @@ static inline uint64_t via_header_expected(const struct cmpi_proc *proc, uint8_t
 	return type | (uint64_t)proc->next_in << VIA_AT_ID | (uint64_t)proc->noops_acked << VIA_AT_NOOP_ACK;
 }
 
-/* So many of such have come by value; `credit` is what this side has now, `last` the header of the last one. */
+/* n packets with such headers have come by value; `credit` is what this side has now, `last` the header of the last one. */
 static inline void via_flow_booked(struct cmpi_proc *proc, uint32_t n, uint32_t credit, uint64_t last)
 {
 	proc->next_in = (uint16_t)(proc->next_in + n);
@@ -229,7 +235,7 @@ static inline uint32_t via_flow_credited_row(struct cmpi_proc *proc, uint8_t typ
 	uint64_t word, last = 0;
 	uint32_t credit = proc->remote_credit, i;
 
-	if (via_unlikely(proc->state != VIA_CONN_CONNECTED || proc->special || proc->preposts < proc->replace_below || !credit || proc->send_head))
+	if (via_unlikely(!via_flow_is_plain(proc)))
 		return 0;
 	n = n < proc->granted ? n : proc->granted;
 	for (i = 0; i < n; i++, expected += 1u << VIA_AT_ID, packet += via_row_stride(buffers)) {

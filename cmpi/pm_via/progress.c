@@ -622,18 +622,20 @@ int cmpi_progress(struct cmpi *c)
 	return via_likely(!(c->engine.threads | __atomic_load_n(&c->crowded, __ATOMIC_RELAXED))) ? pass(c, true) : careful(c);
 }
 
-/* The near peer is looked at for that message only, then everybody for everything. */
-int cmpi_progress_for(struct cmpi *c, struct cmpi_req *req)
+/* Who sends it is looked at for that message only; when it does not come, everybody for everything. */
+int cmpi_progress_for(struct cmpi *c, struct cmpi_proc *from, struct cmpi_req *req)
 {
 	if (via_unlikely(c->engine.threads | __atomic_load_n(&c->crowded, __ATOMIC_RELAXED))) /* relaxed: as above */
 		return careful(c);
-	if (via_unlikely(!c->near || !c->near_left || c->row || c->groups_first))
+	from = via_likely(from != NULL) ? from : c->near;
+	if (via_unlikely(!from || !c->near_left || c->row || c->groups_first))
 		return pass(c, true);
-	switch (via_eager_expected(c->near, req, NEAR_MANY * c->near_left)) {
+	switch (via_eager_expected(from, req, NEAR_MANY * c->near_left)) {
 	case CMPI_OK:
-		if (via_unlikely(++c->awaited % PASS_PACKETS == 0))
-			c->near_left = 0; /* as behind a pass that took so many: others have their turn also while all that is waited for is there */
+		nearest(c, from);
 		c->near_trust += c->near_trust < NEAR_LOOKS - 1;
+		if (via_unlikely(++c->awaited % PASS_PACKETS == 0))
+			c->near_left = 0; /* as many as a pass takes: others have their turn also while all that is waited for is there */
 		return 1;
 	case CMPI_AGAIN:
 		c->near_left = 1;

@@ -263,12 +263,11 @@ static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx
 	uint32_t len = p->len_flags;
 	uint8_t *data;
 
-	/* First of all: these lines are what the consumer waits for. */
-	if (nic_unlikely(len - 1 >= NIC_BUFFER_SIZE || !in_buffer(nic, p, len, &data)))
+	/* Its lines are what the consumer waits for: they are asked for before the rest is looked at. */
+	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || len - 1 >= NIC_BUFFER_SIZE || !in_buffer(nic, p, len, &data)))
 		return NIC_NOT_DONE;
 	ask_for(data, len);
-	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq ||
-	                 nic_cq_any(cq) || !is_expected(m, data, len)))
+	if (nic_unlikely(ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || !is_expected(m, data, len)))
 		return NIC_NOT_DONE;
 	link->keeps = nic_likely(!p->buf.handle) ? nic->keeps : NIC_KEEPS_FEW;
 	nic_link_take(link, 1);
@@ -293,6 +292,7 @@ int nic_take_expected(struct nic *nic, uint32_t vi, const struct nic_cq *cq, str
 	nic->looks++;
 	if (nic_unlikely(!link))
 		return NIC_NOT_DONE;
+	looks = looks < NIC_EXPECTED_LOOKS ? looks : NIC_EXPECTED_LOOKS;
 	for (;;) {
 		nic_link_expect(link);
 		if (nic_link_any(link))

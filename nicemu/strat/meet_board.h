@@ -6,7 +6,7 @@
 #include "nicemu/ctl/group.h"
 
 enum {
-	NIC_BOARD_LOOKS = 2000,     /* at once, when there is a core for each: some microseconds */
+	NIC_BOARD_LOOKS = 1000,     /* at once, when there is a core for each: some microseconds */
 	NIC_BOARD_PART = 8 << 10,   /* bytes of a part: members with a core each copy one into and another one out of the board at once */
 	NIC_BOARD_PART_CROWDED = 16 << 10, /* where they take turns nothing is gained by that, and more parts are more work; NIC_BOARD_PART_MAX: of a NIC elsewhere */
 	NIC_BOARD_START = 256,      /* bytes behind the first page border in its buffer */

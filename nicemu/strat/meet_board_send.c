@@ -10,8 +10,8 @@
 enum {
 	FEW = NIC_BOARD_BUFFERS - NIC_BOARD_HOT, /* buffers that broadcasts of up to ... take turns with: they stay in the cache */
 	FEW_MAX = 64 << 10,
-	DIRECT_LOOKS = 16 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
-	WANTS_LOOKS = 2 * NIC_BOARD_LOOKS,   /* for one that wants one: some times as long as a word takes there and back */
+	DIRECT_LOOKS = 32 * NIC_BOARD_LOOKS, /* for one that copies from this process's memory; mostly one copy's time */
+	WANTS_LOOKS = 4 * NIC_BOARD_LOOKS,   /* for one that wants one: some times as long as a word takes there and back */
 	VAIN_MAX = 6,        /* times in vain, each of which doubles how many are not waited for */
 	AHEAD = 2048,        /* bytes of a part that its root gets hold of ahead, at most */
 	FILL_MIN = 4096,     /* bytes of a broadcast whose buffers may be filled in two ways */

@@ -143,7 +143,7 @@ static inline void nic_demote_lines(const void *p, size_t len)
  */
 static inline void nic_cpu_look_over(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
 	__builtin_ia32_lfence();
 #elif defined(__aarch64__)
 	__asm__ __volatile__("isb" ::: "memory");

@@ -464,9 +464,10 @@ VIP_RETURN VipxCQTake(IN VIP_CQ_HANDLE CQHandle, OUT VIPX_ARRIVAL *Arrival);
  */
 VIP_RETURN VipxRecvTake(IN VIP_VI_HANDLE ViHandle, OUT VIPX_ARRIVAL *Arrival);
 /*
- * The same for a caller who waits for one message and knows how it begins, Head (of which the bits of Mask count) and Key, 8 bytes each as they lie in memory: what follows these
- * 16 bytes, at most Room bytes, is copied to To, Length says how many they are, and Word what the first 8 bytes were.  Looks so many times, at least
- * once.  VIP_NOT_DONE: it has not come, or something else is next there, and then nothing was done (VipxCQTake takes that).  To need not be registered.
+ * The same for a caller who waits for one message and knows how it begins: Head (of which the bits of Mask count) and Key, 8 bytes each as they lie in memory.  What
+ * follows these 16 bytes, at most Room bytes, is copied to To, which need not be registered; Length says how many they are, and Word what the first 8 bytes were.
+ * Looks at least once, Looks times, some 6 ns each, or 4096 times: a thread that holds the NIC handle holds it so long.  VIP_NOT_DONE: it has not come, or something else
+ * is next there, which VipxCQTake takes; nothing was done then, and Length and Word mean nothing.  VIP_INVALID_PARAMETER: no such VI, or Looks is 0.
  */
 typedef struct _VIPX_EXPECTED {
 	VIP_UINT64 Head, Mask, Key;

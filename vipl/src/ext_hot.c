@@ -261,7 +261,8 @@ VIP_RETURN VipxRecvTake(VIP_VI_HANDLE ViHandle, VIPX_ARRIVAL *Arrival)
 	return take_of(vi, Arrival);
 }
 
-_Static_assert(sizeof(VIPX_EXPECTED) == sizeof(struct nic_expected) && offsetof(VIPX_EXPECTED, Key) == offsetof(struct nic_expected, key) &&
+_Static_assert(sizeof(VIPX_EXPECTED) == sizeof(struct nic_expected) && offsetof(VIPX_EXPECTED, Mask) == offsetof(struct nic_expected, mask) &&
+               offsetof(VIPX_EXPECTED, Length) == offsetof(struct nic_expected, length) && offsetof(VIPX_EXPECTED, Key) == offsetof(struct nic_expected, key) &&
                offsetof(VIPX_EXPECTED, To) == offsetof(struct nic_expected, to) && offsetof(VIPX_EXPECTED, Room) == offsetof(struct nic_expected, room) &&
                offsetof(VIPX_EXPECTED, Word) == offsetof(struct nic_expected, word), "the same");
 

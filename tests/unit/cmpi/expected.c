@@ -64,7 +64,7 @@ static int pass(struct cmpi_req *r)
 	job[B].c->budget = 1;
 	if (job[B].c->near && !job[B].c->near_left)
 		job[B].c->near_left = 1;
-	return r ? cmpi_progress_for(job[B].c, r) : cmpi_progress(job[B].c);
+	return r ? cmpi_progress_for(job[B].c, NULL, r) : cmpi_progress(job[B].c);
 }
 
 static bool wait_for(uint32_t i, bool named)
@@ -527,7 +527,7 @@ static void a_receive_that_is_matched(void)
 	fake_hold(job[B].c->nic, NULL, false);
 	for (int n = 0; n < PASSES && !cmpi_is_done(&req[0]); n++) {
 		fake_run();
-		cmpi_progress_for(job[B].c, &req[0]);
+		cmpi_progress_for(job[B].c, NULL, &req[0]);
 		cmpi_progress(job[A].c);
 	}
 	CHECK(cmpi_is_done(&req[0]) && req[0].status.length == LONG && memcmp(to, data, LONG) == 0);
@@ -634,10 +634,38 @@ static void counts_as_found(void)
 		post(i, A, TAG);
 		job[B].c->near_left = 8;
 		fake_expected = 0;
-		CHECK_EQ(cmpi_progress_for(job[B].c, &req[i]), 1);
+		CHECK_EQ(cmpi_progress_for(job[B].c, NULL, &req[i]), 1);
 		CHECK_EQ(fake_expected, 1);
 		CHECK_EQ(job[B].c->near_trust, trust < 7 ? trust + 1 : 7);
 	}
+	job_close();
+}
+
+/* Who is to send it is looked at, whoever sent last; an odd one out is not kept waiting. */
+static void the_sender_is_looked_at(void)
+{
+	REQUIRE(open_job(3));
+	fake_brief(0);
+	REQUIRE(job_connect(C, B));
+	fake_brief(100);
+	REQUIRE(meet());
+	for (int named = 0; named < 2; named++) {
+		job[B].c->near = job[B].to[C];
+		job[B].c->near_trust = 7;
+		job[B].c->near_left = 8;
+		fake_expected = 0;
+		say_tagged(0, TAG);
+		post(0, A, TAG);
+		CHECK(cmpi_progress_for(job[B].c, named ? peer() : NULL, &req[0]) > 0 || !named);
+		CHECK_EQ(fake_expected, named);
+		for (int n = 0; n < PASSES && !cmpi_is_done(&req[0]); n++)
+			cmpi_progress_for(job[B].c, NULL, &req[0]);
+		CHECK(cmpi_is_done(&req[0]) && is_filled(in[0], 0, length_of(0)));
+		CHECK(job[B].c->near == peer());
+		CHECK(!named || job[B].c->near_trust == 1);
+	}
+	fake_brief(0);
+	job_turn(4);
 	job_close();
 }
 
@@ -655,7 +683,7 @@ static void not_the_way_of_all(void)
 		job[B].c->engine.threads = i == 1;
 		job[B].c->groups_first = i == 2;
 		for (int n = 0; n < PASSES && !cmpi_is_done(&req[i]); n++)
-			cmpi_progress_for(job[B].c, &req[i]);
+			cmpi_progress_for(job[B].c, NULL, &req[i]);
 		CHECK(cmpi_is_done(&req[i]) && is_filled(in[i], i, length_of(i)));
 		CHECK_EQ(fake_expected, 0);
 		job[B].c->crowded = fake_crowded = false;
@@ -665,14 +693,14 @@ static void not_the_way_of_all(void)
 	job[B].c->near = NULL;
 	say_tagged(4, TAG);
 	post(4, A, TAG);
-	CHECK(cmpi_progress_for(job[B].c, &req[4]) > 0);
+	CHECK(cmpi_progress_for(job[B].c, NULL, &req[4]) > 0);
 	CHECK(cmpi_is_done(&req[4]));
 	/* Who waits where cores are short rests. */
 	post(5, A, TAG);
 	job[B].c->crowded = fake_crowded = true;
 	fake_rests = 0;
 	for (int n = 0; n < 3 * PASSES; n++)
-		CHECK_EQ(cmpi_progress_for(job[B].c, &req[5]), 0);
+		CHECK_EQ(cmpi_progress_for(job[B].c, NULL, &req[5]), 0);
 	CHECK(fake_rests > 0);
 	job[B].c->crowded = fake_crowded = false;
 	cmpi_cancel(job[B].c, &req[5]);
@@ -688,7 +716,7 @@ static void wait_inside(struct member *m, struct cmpi_proc *from, void *data, si
 	if (m->got[A] != 4)
 		return;
 	for (int n = 0; n < PASSES && !cmpi_is_done(&req[0]); n++)
-		cmpi_progress_for(m->c, &req[0]);
+		cmpi_progress_for(m->c, NULL, &req[0]);
 	got_when_done = m->got[A];
 }
 
@@ -729,7 +757,7 @@ static void others_are_heard(void)
 			say_tagged(i % N, TAG);
 			post(i % N, A, TAG);
 			for (int n = 0; n < PASSES && !cmpi_is_done(&req[i % N]); n++)
-				named ? cmpi_progress_for(job[B].c, &req[i % N]) : cmpi_progress(job[B].c);
+				named ? cmpi_progress_for(job[B].c, NULL, &req[i % N]) : cmpi_progress(job[B].c);
 			CHECK(cmpi_is_done(&req[i % N]));
 			while (cmpi_progress(job[A].c))
 				;
@@ -751,9 +779,9 @@ static void nothing_comes(void)
 	REQUIRE(meet());
 	post(0, A, TAG);
 	for (uint32_t n = 0; n < 20; n++) {
-		CHECK_EQ(cmpi_progress_for(job[B].c, &req[0]), 0);
+		CHECK_EQ(cmpi_progress_for(job[B].c, NULL, &req[0]), 0);
 		CHECK_EQ(job_send(C, B, job[B].got[C], 8), CMPI_OK);
-		CHECK(cmpi_progress_for(job[B].c, &req[0]) > 0);
+		CHECK(cmpi_progress_for(job[B].c, NULL, &req[0]) > 0);
 		CHECK_EQ(job[B].got[C], 2 + n);
 	}
 	CHECK_EQ(job[B].order_errors, 0);
@@ -809,6 +837,7 @@ int main(void)
 		CASE(cut_off);
 		CASE(not_the_way);
 		CASE(counts_as_found);
+		CASE(the_sender_is_looked_at);
 		CASE(not_the_way_of_all);
 		CASE(behind_the_rest_of_a_row);
 		CASE(nothing_comes);
