@@ -146,6 +146,7 @@ tests_unit_nicemu_serve_LDADD = nicemu/libnicemu-elsewhere.la
 
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
+	tests/unit/cmpi/spoil.h \
 	tests/unit/nicemu/found.h \
 	tests/unit/nicemu/kin.h \
 	tests/unit/nicemu/members.h \

@@ -5,6 +5,7 @@
  */
 #include "cmpi/pm_via/flow.h"
 #include "tests/unit/cmpi/job.h"
+#include "tests/unit/cmpi/spoil.h"
 
 enum { A, B, C, N = 40, AT = 5, MOST = 3000, TAG = 7, PASSES = 100 };
 
@@ -284,26 +285,6 @@ static void unusual_peers(void)
 	CHECK(o->after[AT].errors == 1 && !o->after[AT].done && o->after[AT - 1].done);
 }
 
-static void type(struct via_header *h)
-{
-	h->type = VIA_PKT_COUNT;
-}
-
-static void other_type(struct via_header *h)
-{
-	h->type = VIA_PKT_EAGER_NEXT; /* without a beginning */
-}
-
-static void id(struct via_header *h)
-{
-	h->id++;
-}
-
-static void noop_ack(struct via_header *h)
-{
-	h->noop_ack++; /* of one that was never sent */
-}
-
 static void active(struct via_header *h)
 {
 	h->type = VIA_PKT_AM;
@@ -320,7 +301,7 @@ static void odd_headers(void)
 		const char *name;
 		void (*spoil)(struct via_header *header);
 		uint32_t errors;
-	} odd[] = {{"type", type, 1}, {"other type", other_type, 1}, {"id", id, 1}, {"noop_ack", noop_ack, 1}, {"active", active, 0}, {"tag", any_tag, 0}};
+	} odd[] = {{"type", spoil_type, 1}, {"other type", spoil_series, 1}, {"id", spoil_id, 1}, {"noop_ack", spoil_noop_ack, 1}, {"active", active, 0}, {"tag", any_tag, 0}};
 
 	for (unsigned i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
 		const struct outcome *o = either_way(odd[i].name, NULL, NULL, odd[i].spoil);

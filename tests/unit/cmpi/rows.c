@@ -4,6 +4,7 @@
  * where a header is wrong, and when a handler breaks the connection.
  */
 #include "tests/unit/cmpi/job.h"
+#include "tests/unit/cmpi/spoil.h"
 
 enum { A, B, ALONE = 1, TOGETHER = 64, N = 40 };
 
@@ -317,26 +318,6 @@ static void receives_are_replaced(void)
 	CHECK_EQ(b.errors, 0);
 }
 
-static void type(struct via_header *h)
-{
-	h->type = VIA_PKT_COUNT;
-}
-
-static void other_type(struct via_header *h)
-{
-	h->type = VIA_PKT_EAGER_NEXT; /* without a beginning */
-}
-
-static void id(struct via_header *h)
-{
-	h->id++;
-}
-
-static void noop_ack(struct via_header *h)
-{
-	h->noop_ack++; /* of one that was never sent */
-}
-
 static void credit(struct via_header *h)
 {
 	h->vbuf_credit = 255;
@@ -354,7 +335,7 @@ static void wrong_headers(void)
 		void (*spoil)(struct via_header *header);
 		uint32_t length; /* spoiled ones */
 		bool last;       /* what is behind has the wrong number */
-	} bad[] = {{"type", type, 1, true}, {"other type", other_type, 1, false}, {"id", id, 1, true}, {"noop_ack", noop_ack, 1, false},
+	} bad[] = {{"type", spoil_type, 1, true}, {"other type", spoil_series, 1, false}, {"id", spoil_id, 1, true}, {"noop_ack", spoil_noop_ack, 1, false},
 	           {"credit", credit, 10, false}, {"matched ones, some too short", eager, 10, false}};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
