@@ -75,18 +75,6 @@ static bool wait_for(uint32_t i, bool named)
 	return cmpi_is_done(&req[i]);
 }
 
-/* Some of B's to A, so that A owes credit and says so, not always the same. */
-static void owe(uint32_t n)
-{
-	uint32_t first = job[A].got[B];
-
-	for (uint32_t i = 0; i < n; i++)
-		CHECK_EQ(job_send(B, A, first + i, 8), CMPI_OK);
-	while (job[A].got[B] < first + n && cmpi_progress(job[A].c))
-		;
-	CHECK_EQ(job[A].got[B], first + n);
-}
-
 /* The first one comes through the completion queue: then A is the near one. */
 static bool meet(void)
 {
@@ -149,7 +137,7 @@ static void run(bool named, void (*before)(void), void (*after)(void), void (*sp
 	if (!CHECK(open_job(2)) || !meet())
 		return;
 	for (uint32_t i = 0; i < N; i++) {
-		owe(i % 3);
+		job_owe(B, A, i % 3);
 		say_tagged(i, TAG);
 	}
 	spoiling.at = 0;
@@ -323,7 +311,7 @@ static void noops_are_acknowledged(void)
 		REQUIRE(open_job(2));
 		REQUIRE(meet());
 		for (uint32_t i = 0; i < 10 * N; i++) {
-			owe(i / N % 2 * 3); /* or A alone sends */
+			job_owe(B, A, i / N % 2 * 3); /* or A alone sends */
 			say_tagged(i % N, TAG);
 			post(i % N, A, TAG);
 			CHECK(wait_for(i % N, named));
@@ -566,7 +554,7 @@ static void not_the_way(void)
 	REQUIRE(open_job(2));
 	REQUIRE(meet());
 	p = peer();
-	owe(2);
+	job_owe(B, A, 2);
 	say_tagged(0, TAG);
 	post(0, A, TAG);
 	fake_expected = 0;

@@ -109,6 +109,18 @@ static inline int job_send(uint32_t from, uint32_t to, uint32_t number, size_t l
 	return cmpi_am_send(job[from].to[to], 3, buf, sizeof(number), buf + sizeof(number), len - sizeof(number));
 }
 
+/* Some from one to another, who then owes credit for them. */
+static inline void job_owe(uint32_t from, uint32_t to, uint32_t n)
+{
+	uint32_t first = job[to].got[from];
+
+	for (uint32_t i = 0; i < n; i++)
+		CHECK_EQ(job_send(from, to, first + i, 8), CMPI_OK);
+	while (job[to].got[from] < first + n && cmpi_progress(job[to].c))
+		;
+	CHECK_EQ(job[to].got[from], first + n);
+}
+
 /* Messages `first` to `first + n - 1`, all begun before any is committed: credit for one lets all in, the rest wait in the backlog. */
 static inline bool job_send_at_once(uint32_t from, uint32_t to, uint32_t first, uint32_t n)
 {

@@ -24,24 +24,12 @@ static bool open_pair(void)
 	return true;
 }
 
-/* Some of B's to A, so that A owes credit and says so, not always the same. */
-static void owe(uint32_t n)
-{
-	uint32_t first = job[A].got[B];
-
-	for (uint32_t i = 0; i < n; i++)
-		CHECK_EQ(job_send(B, A, first + i, 8), CMPI_OK);
-	while (job[A].got[B] < first + n && cmpi_progress(job[A].c))
-		;
-	CHECK_EQ(job[A].got[B], first + n);
-}
-
 static void send_all(uint32_t n)
 {
 	uint32_t first = job[B].got[A];
 
 	for (uint32_t i = 0; i < n; i++) {
-		owe(i % 3);
+		job_owe(B, A, i % 3);
 		CHECK_EQ(job_send(A, B, first + i, length + i % 30), CMPI_OK);
 	}
 }

@@ -303,15 +303,10 @@ static void nothing_there(void)
 static void not_before_the_first(void)
 {
 	struct nic_expected m = expecting(MOST);
-	char device[48];
 	struct pair p;
 
 	SKIP_ASKING();
-	snprintf(device, sizeof(device), "test-%d", (int)getpid());
-	end_open(&p.a, device);
-	end_open(&p.b, device);
-	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
-	end_vi(&p.b, NIC_RELIABLE_DELIVERY);
+	pair_open_apart(&p, NIC_RELIABLE_DELIVERY);
 	CHECK_EQ(look(&p, &m), NIC_NOT_DONE);
 	CHECK_EQ(pair_connect(&p), NIC_OK);
 	CHECK(stays(&p, &m));

@@ -118,7 +118,8 @@ static inline int pair_connect(struct pair *p)
 	return nic_peer_poll(p->b.nic, p->b.vi, &attr);
 }
 
-static inline void pair_open(struct pair *p, uint16_t level)
+/* Not connected yet. */
+static inline void pair_open_apart(struct pair *p, uint16_t level)
 {
 	char device[48];
 
@@ -127,6 +128,11 @@ static inline void pair_open(struct pair *p, uint16_t level)
 	end_open(&p->b, device);
 	end_vi(&p->a, level);
 	end_vi(&p->b, level);
+}
+
+static inline void pair_open(struct pair *p, uint16_t level)
+{
+	pair_open_apart(p, level);
 	CHECK_EQ(pair_connect(p), NIC_OK);
 }
 

@@ -294,15 +294,10 @@ static void copied_as_far_as_agreed(void)
 {
 	static uint8_t data[LEN];
 	struct nic_short m = pieces(data, LEN, 30);
-	char device[48];
 	struct pair p;
 
 	SKIP_ASKING();
-	snprintf(device, sizeof(device), "test-%d", (int)getpid());
-	end_open(&p.a, device);
-	end_open(&p.b, device);
-	end_vi(&p.a, NIC_RELIABLE_DELIVERY);
-	end_vi(&p.b, NIC_RELIABLE_DELIVERY);
+	pair_open_apart(&p, NIC_RELIABLE_DELIVERY);
 	nic_vi(p.a.nic, p.a.vi)->max_transfer = nic_vi(p.b.nic, p.b.vi)->max_transfer = LEN - 1;
 	CHECK_EQ(pair_connect(&p), NIC_OK);
 	CHECK_EQ(nic_send_short(p.a.nic, p.a.vi, &m), NIC_NOT_DONE);
