@@ -14,6 +14,7 @@
 #include "nicemu/engine/remote.h"
 #include "nicemu/obs/trace.h"
 #include "nicemu/util/log.h"
+#include "nicemu/util/look.h"
 
 /* auto, on or off */
 static bool wanted(const char *parameter, bool automatic)
@@ -35,6 +36,7 @@ static int choose(struct nic *nic)
 	nic->cma = strcmp(nic_param_str("cma"), "off") != 0;
 	nic->demotes = wanted("demote", nic_cores_demote());
 	nic->migrates = wanted("migrate", nic_cores_migrate());
+	nic->foresees = nic_look_works() && wanted("foresee", true);
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);

@@ -78,6 +78,7 @@ struct nic {
 	bool stage;                   /* parameter `staging` */
 	bool cma;                     /* parameter `cma` is not off */
 	bool demotes;                 /* parameter `demote`: answers let go of their lines */
+	bool foresees;                /* parameter `foresee`: what a message will lie in is asked for when its first line comes */
 	bool migrates;                /* parameter `migrate`: lines of what goes back to a peer do */
 	int8_t large;                 /* may pages be put together?  1, -1; 0: nobody has asked yet */
 	struct nic_waiting waiting;
@@ -180,6 +181,11 @@ static inline bool nic_buffer_known(struct nic *nic, uint32_t index, uint32_t le
 		return true;
 	*known = pages;
 	return false;
+}
+/* The one that is taken next, if nothing happens before; if there is none, any. */
+static inline uint32_t nic_buffer_next(const struct nic *nic)
+{
+	return nic->slot->buffer[nic_likely(nic->slot->nbuffers) ? nic->slot->nbuffers - 1 : 0];
 }
 bool nic_buffer_fetch(struct nic *nic);            /* some from the pool; false: there is none */
 /* Take will find one. */

@@ -155,9 +155,10 @@ static inline int give(struct nic *nic, struct nic_link *link, uint64_t head, ui
 	nic_packet_set(p, head);
 	p->imm = 0;
 	nic_packet_buffer(p, index, at);
+	p->buf.handle = nic_buffer_next(nic) << 1;
 	if (nic_unlikely(link->few)) {
 		link->few = false;
-		p->buf.handle = 1;
+		p->buf.handle |= NIC_SEND_SOON;
 	}
 	nic_link_store(link, p, pos, 1);
 	link->balance--;
@@ -167,6 +168,7 @@ static inline int give(struct nic *nic, struct nic_link *link, uint64_t head, ui
 		nic_count(nic, bytes_buffer, len);
 	else
 		nic_count(nic, bytes_given, len);
+	nic_link_foresee(link, nic_buffer(nic, index) + at, len); /* the peer takes this one, when it answers */
 	given(nic, link, index, first, at - first + len);
 	return leave(nic, link, len <= LAP_BUFFERS);
 }

@@ -397,7 +397,7 @@ static void with_buffer(struct nic *nic, const struct arrival *a)
 		return;
 	}
 	a->link->balance++;
-	a->link->keeps = nic_likely(a->op != NIC_OP_SEND_BUF || !a->p->buf.handle) ? nic->keeps : NIC_KEEPS_FEW;
+	a->link->keeps = nic_likely(a->op != NIC_OP_SEND_BUF || !(a->p->buf.handle & NIC_SEND_SOON)) ? nic->keeps : NIC_KEEPS_FEW;
 	if (nic_unlikely(!a->ctx))
 		;
 	else if (nic_unlikely(a->len > NIC_BUFFER_SIZE))

@@ -6,6 +6,7 @@
  */
 #include "nicemu/ctl/ctl.h"
 #include "nicemu/util/copy.h"
+#include "nicemu/util/look.h"
 
 _Static_assert(NIC_BRIEF == NIC_PAYLOAD + NIC_PAYLOAD_MORE, "two cells");
 
@@ -14,16 +15,24 @@ enum {
 	BY_LINES = 3072, /* bytes that a receiver who waits copies by the widest stores: 1 and 2 KiB take 2 % less, 4 KiB would take 5 % more */
 };
 
-/* The message in the buffer that a packet brings, len <= NIC_BUFFER_SIZE; false: it is no good one. */
-static inline bool in_buffer(const struct nic *nic, const struct nic_packet *p, uint32_t len, uint8_t **data)
+/* The message in the buffer that a packet brings, from byte *where of that on, len <= NIC_BUFFER_SIZE; false: it is no good one. */
+static inline bool placed(const struct nic *nic, const struct nic_packet *p, uint32_t len, uint8_t **data, uint64_t *where)
 {
-	uint64_t where = p->buf.addr;
 	uint32_t index = p->buf.buffer;
 
-	if (nic_unlikely(index >= NIC_POOL_BUFFERS || where > NIC_BUFFER_SIZE - len))
+	*where = p->buf.addr;
+	__asm__("" : "+r"(*where)); /* read once */
+	if (nic_unlikely(index >= NIC_POOL_BUFFERS || *where > NIC_BUFFER_SIZE - len))
 		return false;
-	*data = nic_buffer(nic, index) + where;
+	*data = nic_buffer(nic, index) + *where;
 	return true;
+}
+
+static inline bool in_buffer(const struct nic *nic, const struct nic_packet *p, uint32_t len, uint8_t **data)
+{
+	uint64_t where;
+
+	return placed(nic, p, len, data, &where);
 }
 
 static inline void ask_for(const uint8_t *payload, uint32_t len)
@@ -79,7 +88,7 @@ static inline void give_surplus(struct nic *nic, struct nic_link *link)
 static inline void take_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, struct nic_link *link, struct nic_taken *out, uint8_t *buffer,
                                uint32_t len, bool whole)
 {
-	link->keeps = nic_likely(!link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].buf.handle) ? nic->keeps : NIC_KEEPS_FEW;
+	link->keeps = nic_likely(!(link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].buf.handle & NIC_SEND_SOON)) ? nic->keeps : NIC_KEEPS_FEW;
 	if (nic_unlikely(link->rx_ahead != link->rx_pos))
 		ask_for(buffer, len);
 	nic_link_take(link, 1);
@@ -263,16 +272,19 @@ static nic_noinline int expected_cells(struct nic *nic, struct nic_expected *m, 
 static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx *ctx, const struct nic_cq *cq, struct nic_expected *m,
                                         struct nic_link *link, const struct nic_packet *p)
 {
-	uint32_t len = p->len_flags;
+	uint32_t len = p->len_flags, next;
+	uint64_t where;
 	uint8_t *data;
 
 	/* Its lines are what the consumer waits for: they are asked for before the rest is looked at. */
-	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || len - 1 >= NIC_BUFFER_SIZE || !in_buffer(nic, p, len, &data)))
+	if (nic_unlikely(nic_packet_in_buffer(nic_packet_word_of(p)) != ctx->from_peer || len - 1 >= NIC_BUFFER_SIZE ||
+	                 !placed(nic, p, len, &data, &where)))
 		return NIC_NOT_DONE;
 	ask_for(data, len);
 	if (nic_unlikely(ctx->rx_quick != NIC_BUFFER_SIZE || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq) || !is_expected(m, data, len)))
 		return NIC_NOT_DONE;
-	link->keeps = nic_likely(!p->buf.handle) ? nic->keeps : NIC_KEEPS_FEW;
+	next = p->buf.handle;
+	link->keeps = nic_likely(!(next & NIC_SEND_SOON)) ? nic->keeps : NIC_KEEPS_FEW;
 	nic_link_take(link, 1);
 	link->balance++;
 	nic_link_consume(link, 1);
@@ -284,7 +296,38 @@ static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx
 		nic_copy(m->to, data + NIC_EXPECTED, m->length);
 	nic_buf_give(nic, data);
 	give_surplus(nic, link);
+	nic_count(nic, recv_foreseen, data == link->foreseen);
+	nic_link_foresee(link, nic_buffer(nic, next >> 1) + where, len); /* if this side sends no buffer before */
 	return delivered(nic);
+}
+
+/* Nothing is there.  Does it come, in so many looks? */
+static inline bool awaited_cells(const struct nic_link *link, uint32_t looks)
+{
+	while (--looks) {
+		nic_cpu_look_over();
+		nic_link_expect(link);
+		if (nic_link_any(link))
+			return true;
+	}
+	return false;
+}
+
+/* It is foreseen where.  (Cells behind the first one are better asked for at each look: they are few.) */
+static inline bool awaited_buffer(const struct nic_link *link, uint32_t looks)
+{
+	const _Atomic uint32_t *word = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].seq;
+
+	while (--looks)
+		if (nic_look(word, link->rx_pos + 1, link->foreseen, link->foreseen + link->foreseen_len)) /* L1 */
+			return nic_link_any(link); /* it has: said so that checkers of accesses see it */
+	return false;
+}
+
+static nic_noinline bool awaited(struct nic_link *link, uint32_t looks)
+{
+	link->rx_row = 0;
+	return link->foresees && link->foreseen_at == link->rx_pos && !link->rx_more ? awaited_buffer(link, looks) : awaited_cells(link, looks);
 }
 
 int nic_take_expected(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_expected *m, uint32_t looks)
@@ -297,16 +340,9 @@ int nic_take_expected(struct nic *nic, uint32_t vi, const struct nic_cq *cq, str
 	nic->looks++;
 	if (nic_unlikely(!link))
 		return NIC_NOT_DONE;
-	looks = looks < NIC_EXPECTED_LOOKS ? looks : NIC_EXPECTED_LOOKS;
-	for (;;) {
-		nic_link_expect(link);
-		if (nic_link_any(link))
-			break;
-		link->rx_row = 0;
-		if (looks-- <= 1)
-			return NIC_NOT_DONE;
-		nic_cpu_look_over();
-	}
+	nic_link_expect(link);
+	if (!nic_link_any(link) && !awaited(link, looks < NIC_EXPECTED_LOOKS ? looks : NIC_EXPECTED_LOOKS))
+		return NIC_NOT_DONE;
 	p = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)];
 	len = p->len_flags;
 	if (nic_unlikely(nic_packet_word_of(p) != ctx->from_peer || len - 1 >= ctx->rx_quick || ctx->recv_cq != (uintptr_t)cq || nic_cq_any(cq)))

@@ -169,6 +169,11 @@ struct nic_link {
 	bool demotes : 1;                 /* answers of more than a line let go of their lines */
 	bool migrates : 1;                /* lines of what goes back to the peer are made this side's first (nic_migrate_line) */
 	bool few : 1;                     /* the next buffer is one of few that go round (ctl/bulk.c) */
+	bool foresees : 1;                /* what an awaited message will lie in is asked for when its first line comes (util/look.h) */
+	/* messages in buffers */
+	const uint8_t *foreseen;          /* where the next one will lie, most likely, */
+	uint32_t foreseen_len;            /* as long as the last one either way, */
+	uint32_t foreseen_at;             /* if it is the packet at this position */
 	/* less often */
 	_Atomic uint32_t *tx_head;        /* how far the peer has read its ring, every so often; */
 	_Atomic uint32_t *tx_exact;       /* and exactly */
@@ -235,7 +240,7 @@ struct nic_link {
 	struct nic_ask ask[NIC_CLAIMS];
 	struct nic_favour favour[NIC_CLAIMS];
 };
-_Static_assert(offsetof(struct nic_link, tx_head) == 64, "what every message touches is one line");
+_Static_assert(offsetof(struct nic_link, foreseen) == 64, "what every message touches is one line");
 
 /* Of a single transfer of so many bytes, are two ways timed: a stream or not; halves or alone; packets or alone? */
 static inline bool nic_link_races(const struct nic_link *link, uint32_t len)
@@ -333,6 +338,14 @@ static inline void nic_link_let_go(const struct nic_link *link, uint32_t cells)
 {
 	for (uint32_t i = cells - 1; i; i--)
 		nic_demote(nic_link_more(link->tx, link->tx_pos, -i));
+}
+
+/* The peer's next packet most likely brings as much there, in a buffer.  A guess: nothing depends on it. */
+static inline void nic_link_foresee(struct nic_link *link, const uint8_t *data, uint32_t len)
+{
+	link->foreseen = data;
+	link->foreseen_len = len;
+	link->foreseen_at = link->rx_pos;
 }
 
 /* Has a packet arrived? */

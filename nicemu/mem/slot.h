@@ -73,6 +73,9 @@ enum {
 	NIC_PF_LEN = 0x00FFFFFFu,
 };
 
+/* `handle` of a message in a buffer: is it to be returned soon?  Above that bit the number of the buffer that its sender would take next, a hint. */
+enum { NIC_SEND_SOON = 1 };
+
 struct nic_run {
 	uint64_t addr; /* in the sender's process */
 	uint64_t len;
@@ -89,7 +92,7 @@ struct nic_packet {
 		uint8_t data[NIC_PAYLOAD];
 		struct {
 			uint32_t buffer; /* index in the pool */
-			uint32_t handle; /* WRITE_BUF: memory handle at the receiver; READ_BUF: id of the claim; SEND_BUF: 1, to be returned soon */
+			uint32_t handle; /* WRITE_BUF: memory handle at the receiver; READ_BUF: id of the claim; SEND_BUF: NIC_SEND_SOON, and the sender's next buffer */
 			uint64_t addr;   /* WRITE_BUF: target address; READ_BUF: offset in the message */
 		} buf;
 		struct {

@@ -15,6 +15,7 @@
 #include "nicemu/engine/dma.h"
 #include "nicemu/engine/host.h"
 #include "nicemu/strat/meet_board.h"
+#include "nicemu/util/look.h"
 
 enum {
 	TELL = 4, /* parts that are acknowledged together */
@@ -240,8 +241,20 @@ static uint32_t looks_at(const struct nic *nic, const struct nic_group *g, uint3
 	return nic_unlikely(g->leader == place && g->lead == NIC_PLACE_ANY) && has_led(g, place) ? NIC_BOARD_LOOKS : nic_board_looks(nic);
 }
 
-static bool wait_next(const struct nic_member *m, uint32_t left)
+/* The next part, of a broadcast of `total` bytes of which `rest` are still to come; 0: where they lie is not known yet. */
+static bool wait_next(const struct nic *nic, const struct nic_group *g, const struct nic_member *m, uint32_t left, uint32_t total, uint32_t rest)
 {
+	uint32_t i = m->parts & NIC_BOARD_MASK;
+	const struct nic_board_part *p = &m->board->part[i];
+	const uint8_t *data;
+
+	if (rest > NIC_BOARD_BRIEF && nic->foresees) {
+		data = nic_board_data(nic, m->board, m->parts, total, g->buffer[i]);
+		while (--left)
+			if (nic_look(&p->seq, m->parts + 1, data, data + rest)) /* G2 */
+				return has_next(m);                     /* it has: said so that checkers of accesses see it */
+		return false;
+	}
 	while (!has_next(m)) {
 		if (--left == 0)
 			return false;
@@ -278,7 +291,8 @@ static inline bool take_now(struct nic *nic, struct nic_group *g, uint32_t place
 	const struct nic_board_part *p = &m->board->part[m->parts & NIC_BOARD_MASK];
 	uint32_t end, len;
 
-	if (nic_unlikely((!has_next(m) && !wait_next(m, looks_at(nic, g, place))) || p->total != total)) /* looks_at reads one more line of the root's */
+	if (nic_unlikely((!has_next(m) && !wait_next(nic, g, m, looks_at(nic, g, place), total, total - *at)) || /* looks_at reads one more line of the root's */
+	                 p->total != total))
 		return false;
 	end = end_of(p);
 	if (nic_unlikely(whole ? end != total : !is_part(total, *at, end)))
@@ -303,7 +317,7 @@ void nic_board_await(const struct nic *nic, struct nic_group *g)
 
 	if (g->behind < AWAIT_FIRST || g->behind < g->behind_enough)
 		return;
-	if (!wait_next(m, AWAIT_LOOKS)) {
+	if (!wait_next(nic, g, m, AWAIT_LOOKS, g->lead_len, g->lead_len)) {
 		g->behind_enough = !g->behind_enough ? 2 * AWAIT_FIRST : g->behind_enough < AWAIT_LAST ? 2 * g->behind_enough : AWAIT_LAST;
 		g->behind = 0;
 		return;
@@ -438,7 +452,7 @@ static nic_noinline bool recv_either(struct nic *nic, struct nic_group *g, uint3
 	uint64_t start = 0;
 
 	want(nic, g, m, pace->way, bus);
-	if (wait_next(m, looks_at(nic, g, place))) {
+	if (wait_next(nic, g, m, looks_at(nic, g, place), len, 0)) {
 		start = nic_ticks();
 		direct = is_direct(g, m, m->board->part[m->parts & NIC_BOARD_MASK].buffer);
 		good = (direct ? take_direct : take_parts)(nic, g, place, bus, len);
