@@ -61,6 +61,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/copy \
 	tests/unit/nicemu/errors \
 	tests/unit/nicemu/expected \
+	tests/unit/nicemu/foreseen \
 	tests/unit/nicemu/fork \
 	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \
@@ -70,6 +71,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/long_rdma \
 	tests/unit/nicemu/long_rows \
 	tests/unit/nicemu/long_singles \
+	tests/unit/nicemu/look \
 	tests/unit/nicemu/lost \
 	tests/unit/nicemu/migrate \
 	tests/unit/nicemu/pace \
@@ -147,6 +149,8 @@ tests_unit_nicemu_serve_LDADD = nicemu/libnicemu-elsewhere.la
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
 	tests/unit/cmpi/spoil.h \
+	tests/unit/nicemu/asking.h \
+	tests/unit/nicemu/awaited.h \
 	tests/unit/nicemu/found.h \
 	tests/unit/nicemu/kin.h \
 	tests/unit/nicemu/members.h \
@@ -155,13 +159,15 @@ EXTRA_DIST += \
 	tests/unit/nicemu/quick.h \
 	tests/unit/nicemu/long.h \
 	tests/unit/nicemu/shared.h \
+	tests/unit/nicemu/two_cores.h \
 	tests/unit/vipl/one.h \
 	tests/func/vipl_two.h \
 	tests/fuzz/fuzz.h \
 	tests/fuzz/hostile.h
 
 # Of them, those about ordering between threads: also under ThreadSanitizer.
-TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside tests/func/vipl_beside \
+TSAN_TESTS = tests/stress/board tests/stress/link tests/stress/shared tests/stress/sleep tests/unit/nicemu/beside \
+	tests/unit/nicemu/foreseen tests/unit/nicemu/look tests/func/vipl_beside \
 	tests/func/vipl_threads tests/func/vipl_clients tests/unit/cmpi/processes
 
 # ---- MPI programs, which tests/mpi/run starts

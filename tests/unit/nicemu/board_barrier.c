@@ -3,7 +3,10 @@
  * Barriers of a group whose members look at boards (strat/meet_board.c): what is told beside them, who leaves first, members that leave the group or have another
  * mind meanwhile, and a broadcast that is awaited there.
  */
+#include "tests/unit/nicemu/asking.h"
 #include "tests/unit/nicemu/members.h"
+
+#include "nicemu/strat/meet_board_recv.c"
 
 /* Who comes to a barrier says what it has read of the last root's parts, and the root that sees the barrier over knows it without another look. */
 static void told_beside_a_barrier(void)
@@ -216,37 +219,48 @@ static void left_is_taken_in_order(void)
 	poll_all();
 }
 
+static uint32_t length; /* of what is awaited */
+
 /* A broadcast of 0's behind a barrier to which 1 comes last: `early`: it is there by then. */
 static void round_of_two(bool early)
 {
 	uint32_t op = come(0);
 
 	data[0][0]++;
+	data[0][length - 1] = data[0][0];
 	if (early)
-		CHECK_EQ(bcast(0, 0, 8), NIC_OP_OVER);
+		CHECK_EQ(bcast(0, 0, length), NIC_OP_OVER);
 	CHECK_EQ(come(1), NIC_OP_OVER);
 	if (!early)
-		CHECK_EQ(bcast(0, 0, 8), NIC_OP_OVER);
-	CHECK_EQ(bcast(1, 0, 8), NIC_OP_OVER);
-	CHECK_EQ(data[1][0], data[0][0]);
+		CHECK_EQ(bcast(0, 0, length), NIC_OP_OVER);
+	CHECK_EQ(bcast(1, 0, length), NIC_OP_OVER);
+	CHECK(data[1][0] == data[0][0] && data[1][length - 1] == data[0][0]);
 	CHECK_EQ(over(0, op, NULL), NIC_OK);
 }
 
-/* Late rounds until 1 has awaited the broadcast in vain. */
+/* Late rounds until 1 has awaited the broadcast in vain, and asked for what will not lie in its part's own line where the last one lay. */
 static uint32_t rounds_until_in_vain(void)
 {
 	const struct nic_group *g = &n[1]->groups->group[group[1]];
-	uint32_t rounds = 0;
+	const struct nic_member *m = &g->member[0];
+	uint32_t rounds = 0, looks = asking.looks, expected = n[1]->foresees && length > NIC_BOARD_BRIEF ? AWAIT_LOOKS - 1 : 0;
 
 	do
 		round_of_two(false);
 	while (++rounds < 2000 && g->behind != 1);
+	CHECK_EQ(asking.looks - looks, expected);
+	if (expected) {
+		CHECK(asking.word == &m->board->part[(m->parts - 1) % NIC_BOARD_PLACES].seq && asking.wanted == m->parts);
+		CHECK(asking.from == nic_board_data(n[1], m->board, m->parts - 1, length, g->buffer[(m->parts - 1) % NIC_BOARD_PLACES]));
+		CHECK(asking.end == asking.from + length);
+	}
 	return rounds;
 }
 
 /* The other one of two awaits a short broadcast in the barrier before it: in vain, and it does so later and later. */
-static void awaited_in_a_barrier(void)
+static void awaited_of(uint32_t len)
 {
+	length = len;
 	join(34, 2);
 	round_of_two(false);
 	for (uint32_t distance = 8; distance < 1024; distance *= 2)
@@ -262,6 +276,19 @@ static void awaited_in_a_barrier(void)
 	CHECK_EQ(rounds_until_in_vain(), 1);
 	CHECK_EQ(rounds_until_in_vain(), 16);
 	leave(2);
+}
+
+/* One that lies in its place, and one whose lines are asked for when that changes, or not. */
+static void awaited_in_a_barrier(void)
+{
+	bool foresees = n[1]->foresees;
+
+	awaited_of(8);
+	for (int on = 0; on < 2; on++) {
+		n[1]->foresees = on && nic_look_works();
+		awaited_of(100);
+	}
+	n[1]->foresees = foresees;
 }
 
 int main(void)
