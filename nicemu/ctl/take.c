@@ -304,7 +304,7 @@ static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx
 /* Nothing is there.  Does it come, in so many looks? */
 static inline bool awaited_cells(const struct nic_link *link, uint32_t looks)
 {
-	while (--looks) {
+	for (; looks > 1; looks--) {
 		nic_cpu_look_over();
 		nic_link_expect(link);
 		if (nic_link_any(link))
@@ -318,7 +318,7 @@ static inline bool awaited_buffer(const struct nic_link *link, uint32_t looks)
 {
 	const _Atomic uint32_t *word = &link->rx[link->rx_pos & (NIC_RING_CELLS - 1)].seq;
 
-	while (--looks)
+	for (; looks > 1; looks--)
 		if (nic_look(word, link->rx_pos + 1, link->foreseen, link->foreseen + link->foreseen_len)) /* L1 */
 			return nic_link_any(link); /* it has: said so that checkers of accesses see it */
 	return false;

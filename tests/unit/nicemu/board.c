@@ -698,7 +698,7 @@ static void asked_for_where_it_will_be(void)
 	n[1]->groups->direct = direct;
 }
 
-/* In its place, inside the board, in a buffer that places share, in one, and in several; or from the root's memory.  With lines that are asked for or not. */
+/* In its place, inside the board, in a buffer that places share, in one, and in several; or from the root's memory.  Lines are asked for or not. */
 static void it_comes_meanwhile(void)
 {
 	static const uint32_t lengths[] = { 40, 100, 300, 1000, 5000, 20000 };

@@ -321,14 +321,17 @@ static void cells_come_first(void)
 
 /* ---- wrong ------------------------------------------------------------------------------------------------------------------------------- */
 
-/* From one of a's buffers, which stands first in its hand again afterwards or not. */
-static void say_elsewhere(struct pair *p, uint32_t len)
+/* Not in the buffer that a said it would take, which it would take next then. */
+static int say_elsewhere(struct pair *p, uint32_t len)
 {
 	uint8_t *first = nic_buf_take(p->a.nic);
+	int err;
 
-	CHECK(first);
-	CHECK_EQ(say(p, len), NIC_OK);
+	if (!first)
+		return NIC_RESOURCE;
+	err = say(p, len);
 	nic_buf_give(p->a.nic, first);
+	return err;
 }
 
 /* Another buffer, or place in it: as good as any, and not counted.  Another length at that place is foreseen all the same. */
@@ -343,17 +346,25 @@ static void wrong_ones(void)
 			struct pair p;
 
 			open_foreseeing(&p, on ? "on" : "off");
+			CHECK(nic_buffer_fetch(p.a.nic)); /* enough for all that follows */
 			link = link_of(&p.b, &p.a);
 			CHECK_EQ(say(&p, len), NIC_OK);
 			CHECK(comes(&p, len));
 			before = foreseen(&p.b);
 			CHECK(foresees(link) && link->foreseen_len == len);
-			say_elsewhere(&p, len);
+			CHECK_EQ(say_elsewhere(&p, len), NIC_OK);
 			CHECK(comes(&p, len));
 			CHECK_EQ(foreseen(&p.b), before);
-			for (uint32_t at = 0; at < 4; at++) { /* in that buffer, before or behind that place, overlapping it or not */
-				say_in_buffer(&p, len, at == 3 ? NIC_BUFFER_SIZE - len : at == 2 ? 49 : at * 47);
-				CHECK(foresees(link) && comes(&p, len));
+			for (uint32_t k = 0; k < 5; k++) { /* in that buffer, before or behind that place */
+				const uint32_t places[] = { 0, 47, 49, 48 + 64, NIC_BUFFER_SIZE - len };
+				uint32_t index;
+
+				CHECK_EQ(say(&p, len), NIC_OK);
+				CHECK(comes(&p, len));
+				before = foreseen(&p.b);
+				index = say_in_buffer(&p, len, places[k]);
+				CHECK(foresees(link) && link->foreseen == nic_buffer(p.b.nic, index) + 48);
+				CHECK(comes(&p, len));
 				CHECK_EQ(foreseen(&p.b), before);
 			}
 			CHECK_EQ(say(&p, len), NIC_OK);
@@ -470,7 +481,7 @@ static void handles_say_nothing(void)
 
 static void nothing_comes(void)
 {
-	static const uint32_t looks[] = { 1, 2, 3, 40, NIC_EXPECTED_LOOKS, UINT32_MAX };
+	static const uint32_t looks[] = { 0, 1, 2, 3, 40, NIC_EXPECTED_LOOKS, UINT32_MAX };
 
 	SKIP_ASKING();
 	for (int on = 0; on < 2; on++)
@@ -521,14 +532,7 @@ static void *say_when_asked(void *arg)
 		nic_poll(s->p->a.nic);
 		for (uint32_t k = 0; k < n * 37 % 300; k++)
 			nic_cpu_relax();
-		if (s->elsewhere && n % 2) {
-			uint8_t *first = nic_buf_take(s->p->a.nic);
-
-			s->err = first ? say(s->p, s->len) : NIC_RESOURCE;
-			nic_buf_give(s->p->a.nic, first);
-		} else {
-			s->err = say(s->p, s->len);
-		}
+		s->err = s->elsewhere && n % 2 ? say_elsewhere(s->p, s->len) : say(s->p, s->len);
 		nic_store_release(&s->said, n); /* pairs with waited_for */
 	}
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two threads with a processor each, where a process may use two: on a machine that does other things, too, they would share one for long, and each would find
- * what the other one did while it was away.
+ * Two threads with a processor each, where a process may use two: on a machine that does other things, too, they would share one for long, and each would
+ * find what the other one did while it was away.
  */
 #ifndef TESTS_UNIT_NICEMU_TWO_CORES_H
 #define TESTS_UNIT_NICEMU_TWO_CORES_H
