@@ -6,7 +6,7 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-enum { LOOKS = 16 }; /* passes of C-MPI alone, 4 us in all if nothing comes, for each time that all of Open MPI makes progress */
+enum { LOOKS = 16 }; /* passes of C-MPI alone, 4 to 8 us in all if nothing comes, for each time that all of Open MPI makes progress */
 
 static void unpack(const struct pml_qnix_request *r, size_t bytes)
 {
