@@ -12,8 +12,8 @@ nicemu_sources = \
 	nicemu/util/fits.c \
 	nicemu/util/fits.h \
 	nicemu/util/copy.c \
-	nicemu/util/look.c \
 	nicemu/util/copy.h \
+	nicemu/util/look.c \
 	nicemu/util/look.h \
 	nicemu/util/log.c \
 	nicemu/util/log.h \

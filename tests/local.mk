@@ -49,6 +49,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/attach \
 	tests/unit/nicemu/beside \
 	tests/unit/nicemu/board \
+	tests/unit/nicemu/board_awaited \
 	tests/unit/nicemu/board_barrier \
 	tests/unit/nicemu/board_direct \
 	tests/unit/nicemu/board_turns \

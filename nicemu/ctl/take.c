@@ -296,7 +296,7 @@ static nic_noinline int expected_buffer(struct nic *nic, const struct nic_vi_ctx
 		nic_copy(m->to, data + NIC_EXPECTED, m->length);
 	nic_buf_give(nic, data);
 	give_surplus(nic, link);
-	nic_count(nic, recv_foreseen, data == link->foreseen);
+	nic_count(nic, recv_foreseen, data == link->foreseen && link->foreseen_at + 1 == link->rx_pos);
 	nic_link_foresee(link, nic_buffer(nic, next >> 1) + where, len); /* if this side sends no buffer before */
 	return delivered(nic);
 }

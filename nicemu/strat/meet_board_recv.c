@@ -23,6 +23,7 @@ enum {
 	AWAIT_FIRST = 8,     /* broadcasts behind a barrier before one is awaited */
 	AWAIT_LAST = 1024,   /* the same when that was in vain again and again */
 	AWAIT_SURE = 64,     /* so many more, and one time in vain is an accident */
+	ASKING = 3,          /* looks take as long as one that asks for what lies elsewhere */
 	MIGRATE_FROM = 3072, /* bytes of a part: of shorter ones it takes longer than it saves */
 	MIGRATE_SLOW = 16,   /* ns a line: near by it is 5 */
 	LINE = 64,
@@ -250,7 +251,7 @@ static bool wait_next(const struct nic *nic, const struct nic_group *g, const st
 
 	if (rest > NIC_BOARD_BRIEF && nic->foresees) {
 		data = nic_board_data(nic, m->board, m->parts, total, g->buffer[i]);
-		while (--left)
+		for (left = (left + ASKING - 1) / ASKING; left > 1; left--)
 			if (nic_look(&p->seq, m->parts + 1, data, data + rest)) /* G2 */
 				return has_next(m);                     /* it has: said so that checkers of accesses see it */
 		return false;

@@ -243,7 +243,7 @@ static uint32_t rounds_until_in_vain(void)
 {
 	const struct nic_group *g = &n[1]->groups->group[group[1]];
 	const struct nic_member *m = &g->member[0];
-	uint32_t rounds = 0, looks = asking.looks, expected = n[1]->foresees && length > NIC_BOARD_BRIEF ? AWAIT_LOOKS - 1 : 0;
+	uint32_t rounds = 0, looks = asking.looks, expected = n[1]->foresees && length > NIC_BOARD_BRIEF ? (AWAIT_LOOKS - 1) / ASKING : 0;
 
 	do
 		round_of_two(false);

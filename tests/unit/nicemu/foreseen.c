@@ -277,6 +277,7 @@ static void said_without_a_next_one(void)
 static void the_next_one_only(void)
 {
 	const struct nic_link *link;
+	uint64_t before;
 	struct pair p;
 
 	SKIP_ASKING();
@@ -288,8 +289,10 @@ static void the_next_one_only(void)
 		CHECK(comes(&p, LEN) && foresees(link) && asks(&p, 100) == link->foresees);
 		CHECK_EQ(say(&p, cells), NIC_OK);
 		CHECK(comes(&p, cells) && !foresees(link) && !asks(&p, 100));
+		before = foreseen(&p.b);
 		CHECK_EQ(say(&p, LEN), NIC_OK);
 		CHECK(comes(&p, LEN) && foresees(link));
+		CHECK_EQ(foreseen(&p.b), before); /* it lies there, but nobody looked for it there any more */
 		/* Nor does one that is taken the other way. */
 		CHECK_EQ(say(&p, LEN), NIC_OK);
 		CHECK(is_whole(&p, HEAD, KEY, LEN, LEN) && !foresees(link) && !asks(&p, 100));
