@@ -37,6 +37,7 @@ static int choose(struct nic *nic)
 	nic->demotes = wanted("demote", nic_cores_demote());
 	nic->migrates = wanted("migrate", nic_cores_migrate());
 	nic->foresees = nic_look_works() && wanted("foresee", true);
+	nic->hastens = wanted("hasten", nic_cores_hasten());
 	nic->buffer_cap = nic_param_int("buffers");
 	if (nic->buffer_cap < NIC_BUFFER_BATCH || nic->buffer_cap > NIC_POOL_BUFFERS)
 		return nic_fail(NIC_PARAMETER, "parameter buffers must lie between %d and %d", NIC_BUFFER_BATCH, NIC_POOL_BUFFERS);

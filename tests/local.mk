@@ -66,6 +66,7 @@ PLAIN_TESTS = \
 	tests/unit/nicemu/fork \
 	tests/unit/nicemu/gone \
 	tests/unit/nicemu/groups \
+	tests/unit/nicemu/hasten \
 	tests/unit/nicemu/heap \
 	tests/unit/nicemu/laps \
 	tests/unit/nicemu/long_apart \

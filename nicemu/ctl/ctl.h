@@ -79,6 +79,7 @@ struct nic {
 	bool cma;                     /* parameter `cma` is not off */
 	bool demotes;                 /* parameter `demote`: answers let go of their lines */
 	bool foresees;                /* parameter `foresee`: what a message will lie in is asked for when its first line comes */
+	bool hastens;                 /* parameter `hasten`: an awaited message is looked for as on processors that go on as if it were there */
 	bool migrates;                /* parameter `migrate`: lines of what goes back to a peer do */
 	int8_t large;                 /* may pages be put together?  1, -1; 0: nobody has asked yet */
 	struct nic_waiting waiting;

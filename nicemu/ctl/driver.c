@@ -288,6 +288,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->rx_head = &nic->slot->ring_head[peer].head;
 	link->demotes = nic->demotes;
 	link->foresees = nic->foresees;
+	link->hastens = nic->hastens;
 	link->foreseen_at = UINT32_MAX; /* nothing is */
 	link->tx_ahead = nic_cores_ahead();
 	link->migrates = nic->migrates;

@@ -41,18 +41,30 @@ bool nic_cores_demote(void)
 #endif
 }
 
-/* The family is that of Zen 3, too, which has no AVX-512; Zen 5 is another one, whose streams were fast as they are (README). */
-static bool is_zen_4(void)
+/* AMD's, of that family, with AVX-512. */
+static bool is_zen(unsigned family)
 {
 #if defined(__x86_64__)
-	enum { LEAF = 1, FAMILY = 0x19 };
+	enum { LEAF = 1 };
 	unsigned a, b, c, d;
 
 	return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f") && __get_cpuid(LEAF, &a, &b, &c, &d) &&
-	       (a >> 8 & 0xF) + (a >> 20 & 0xFF) == FAMILY;
+	       (a >> 8 & 0xF) + (a >> 20 & 0xFF) == family;
 #else
+	(void)family;
 	return false;
 #endif
+}
+
+/* The family is that of Zen 3, too, which has no AVX-512; Zen 5 is another one, whose streams were fast as they are (README). */
+static bool is_zen_4(void)
+{
+	return is_zen(0x19);
+}
+
+static bool is_zen_5(void)
+{
+	return is_zen(0x1A);
 }
 
 uint8_t nic_cores_ahead(void)
@@ -63,6 +75,11 @@ uint8_t nic_cores_ahead(void)
 bool nic_cores_migrate(void)
 {
 	return is_zen_4();
+}
+
+bool nic_cores_hasten(void)
+{
+	return is_zen_5();
 }
 
 bool nic_cores_parse(const char *list, struct nic_cores_set *out)

@@ -28,6 +28,8 @@ bool nic_cores_demote(void);
 uint8_t nic_cores_ahead(void);
 /* Are lines that go back to their sender better off when they migrate (nic_migrate_line)? */
 bool nic_cores_migrate(void);
+/* Do they go on behind a look as if it had found something, so far that an answer's cells had better be asked for there (docs/findings.md, "Answers in time")? */
+bool nic_cores_hasten(void);
 /* "0,2-5"; false: it is no such list. */
 bool nic_cores_parse(const char *list, struct nic_cores_set *out);
 

@@ -170,6 +170,7 @@ struct nic_link {
 	bool migrates : 1;                /* lines of what goes back to the peer are made this side's first (nic_migrate_line) */
 	bool few : 1;                     /* the next buffer is one of few that go round (ctl/bulk.c) */
 	bool foresees : 1;                /* what an awaited message will lie in is asked for when its first line comes (util/look.h) */
+	bool hastens : 1;                 /* who waits rests between two looks, and asks for an answer's cells at once (take.c) */
 	/* messages in buffers */
 	const uint8_t *foreseen;          /* where the next one will lie, most likely, */
 	uint32_t foreseen_len;            /* as long as the last one either way, */

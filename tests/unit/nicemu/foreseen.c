@@ -19,10 +19,12 @@ enum { SIZES = sizeof(sizes) / sizeof(*sizes), POOL = NIC_POOL_BUFFERS };
 /* With a link on which from 229 bytes on messages go in buffers. */
 static void open_foreseeing(struct pair *p, const char *foresee)
 {
+	CHECK_EQ(nic_param_set("hasten", "off", "test"), NIC_OK); /* tests/unit/nicemu/hasten.c */
 	CHECK_EQ(nic_param_set("demote", "off", "test"), NIC_OK);
 	CHECK_EQ(nic_param_set("foresee", foresee, "test"), NIC_OK);
 	open_quick(p);
 	CHECK_EQ(nic_param_set("foresee", "auto", "test"), NIC_OK);
+	CHECK_EQ(nic_param_set("hasten", "auto", "test"), NIC_OK);
 	CHECK_EQ(nic_param_set("demote", "auto", "test"), NIC_OK);
 }
 
