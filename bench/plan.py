@@ -212,6 +212,8 @@ SWITCHES = (
            (("migrate", "off"),), Case("bw", low=8, high=32 * KIB), (8, 256, KIB, 2 * KIB, 4 * KIB, 16 * KIB, 32 * KIB)),
     Switch("foresee", "all lines of an awaited message are asked for when its first one comes", (("foresee", "off"),),
            Case("latency", low=256, high=8 * KIB), (256, 512, KIB, 2 * KIB, 4 * KIB, 8 * KIB)),
+    Switch("hasten", "while a message is on the way the processor gets hold of what an answer goes in (on processors where that pays)",
+           (("hasten", "off"),), Case("latency", low=8, high=4 * KIB), (8, 64, 256, 512, KIB, 2 * KIB)),
     Switch("buffers", "messages of 1 to 32 KB go in payload buffers that change hands; before: by RDMA, as longer ones do",
            (("eager_limit", "1068"), ("rndv_eager_limit", "1068"), ("max_send_size", "32832")),
            Case("latency", low=2 * KIB, high=32 * KIB), (2 * KIB, 4 * KIB, 16 * KIB, 32 * KIB)),
