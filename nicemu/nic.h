@@ -294,7 +294,7 @@ uint32_t nic_take(struct nic *nic, const struct nic_cq *cq, struct nic_taken *ou
 int nic_take_of(struct nic *nic, uint32_t vi, const struct nic_cq *cq, struct nic_taken *out);
 /*
  * The same for a consumer that waits for one message and knows how it begins: what follows its first 16 bytes is copied to where the consumer wants it,
- * from the link or out of its buffer, which stays with the NIC.  Looks so many times, some 6 ns each, 16 where it foresees a buffer, and NIC_EXPECTED_LOOKS times at most; that counts as one call.
+ * from the link or out of its buffer, which stays with the NIC.  Looks so many times, some 6 ns each (16 where it foresees a buffer, 14 where links hasten), and NIC_EXPECTED_LOOKS times at most; that counts as one call.
  * NIC_NOT_DONE: nothing has come, or something else is next there; `length` and `word` mean nothing then.  Hot.
  */
 enum { NIC_EXPECTED = 16, NIC_EXPECTED_LOOKS = 4096 };
