@@ -292,6 +292,7 @@ static struct nic_link *link_open(struct nic *nic, uint32_t peer, uint32_t epoch
 	link->foreseen_at = UINT32_MAX; /* nothing is */
 	link->tx_ahead = nic_cores_ahead();
 	link->migrates = nic->migrates;
+	link->row.far = nic_cores_far();
 	link->rx_exact = &nic->slot->rx_pos[peer];
 	nic_store_relaxed(link->rx_exact, 0); /* as in link.h */
 	link->asked = &nic->slot->claims[peer];

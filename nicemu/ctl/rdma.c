@@ -114,7 +114,7 @@ static bool half_in_doubt(struct nic_link *link)
 /* A message that is read was not to be sent, and other reads go as rows of them have been faster. */
 static bool is_read(const struct nic_link *link, uint32_t total)
 {
-	return total > NIC_ROW_ABOVE && (link->row.open > link->row.own || nic_row_reads(link->row.reads, total, NIC_ROW_MANY));
+	return total >= NIC_ROW_FROM && (link->row.open > link->row.own || nic_row_reads(link->row.reads, total, NIC_ROW_MANY));
 }
 
 /* Does a transfer of so many bytes, not none, go in packets, if the peer is there?  A single one that is not long only where that is the faster way. */
@@ -176,7 +176,7 @@ static inline bool in_halves(const struct nic *nic, const struct nic_link *link,
 /* Is a transfer that begins now timed as one of many? */
 static inline bool is_in_row(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t total)
 {
-	return total > NIC_ROW_ABOVE && in_a_row(nic, link) && nic_row_has(nic, link, write, remote, total);
+	return total >= NIC_ROW_FROM && in_a_row(nic, link) && nic_row_has(nic, link, write, remote, total);
 }
 
 /* Does it depend on the times whether such a transfer is a stream?  Where it would be one anyway, from the first on; nowhere where processes share a core. */

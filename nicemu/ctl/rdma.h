@@ -41,10 +41,10 @@ static inline struct nic_link *nic_rdma_link(const struct nic *nic, uint32_t vi)
 }
 
 /* rdma_rows.c */
-enum { NIC_ROW_ABOVE = 32 << 10 }; /* bytes: longer messages are timed */
+enum { NIC_ROW_FROM = 32 << 10 }; /* bytes of the shortest messages that are timed */
 uint32_t nic_row_class(uint64_t len, enum nic_row_kind kind); /* NIC_ROW_CLASSES: shorter than any */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes);
-/* Is a transfer of more than that, of many in a row, one that is timed?  Not if it is a message's, which has begun already, nor if it goes one way in any case. */
+/* Is a transfer of as many, of many in a row, one that is timed?  Not if it is a message's, which has begun already, nor if it goes one way in any case. */
 bool nic_row_has(const struct nic *nic, struct nic_link *link, bool write, uint64_t remote, uint32_t len);
 void nic_row_begins(const struct nic *nic, struct nic_link *link);
 void nic_row_over(const struct nic *nic, struct nic_link *link, bool write, uint32_t len, bool read, bool good);
@@ -53,6 +53,7 @@ void nic_row_choose(struct nic_link *link); /* what this end would rather have, 
 
 /* rdma_apart.c */
 bool nic_row_migrates(const struct nic_link *link, uint32_t apart);
+bool nic_row_is_far(const struct nic_link *link, uint32_t apart); /* do the processors share no cache? */
 bool nic_row_guess(const struct nic_link *link, uint32_t class, uint32_t apart); /* are those better read, as long as nothing is known?  In ns, 0: not known either */
 void nic_row_start(struct nic_link *link);
 void nic_row_look(struct nic_link *link);

@@ -12,14 +12,17 @@
 enum {
 	NEAR = 20,            /* ns, besides the half, that are not another place: where the counter has steps, and in which cache the line is, differ so much */
 	APART_MOST = 1 << 20, /* ns */
-	FAR = 150,            /* ns, from which on the processors share no cache: some 30 to 110 where they do */
-	MIGRATING = 80,       /* the same where lines migrate: 20 to 40, and 120 where they do not */
 };
+
+bool nic_row_is_far(const struct nic_link *link, uint32_t apart)
+{
+	return apart >= link->row.far;
+}
 
 /* Do lines migrate within a cache that the processors share? */
 bool nic_row_migrates(const struct nic_link *link, uint32_t apart)
 {
-	return link->migrates && apart && apart < MIGRATING;
+	return link->migrates && apart && !nic_row_is_far(link, apart);
 }
 
 /*
@@ -30,7 +33,7 @@ bool nic_row_guess(const struct nic_link *link, uint32_t class, uint32_t apart)
 {
 	if (class < NIC_ROW_LENGTHS && nic_row_migrates(link, apart))
 		return false;
-	return class % NIC_ROW_LENGTHS >= 2 || apart >= FAR;
+	return class % NIC_ROW_LENGTHS >= 2 || nic_row_is_far(link, apart);
 }
 
 /* 0: not known. */

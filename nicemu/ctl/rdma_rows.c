@@ -43,7 +43,8 @@ enum {
 	SETTLE_SINGLE = 8 << 20, /* those of one message at a time are fewer */
 	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
 	ALONE = 4 * MUTUAL,   /* messages, or gets, of an end to which none come; */
-	PAUSE = 3,            /* times as long as the row that it follows */
+	PAUSE = 3,            /* times as long as the row that it follows, */
+	GOES_ON = 16,         /* and not so many cells that have come */
 	TOGETHER = 2,         /* rows that are one to pace.h: where both ends read, one is often as much too long as the next is too short; */
 	TOGETHER_BYTES = 64 << 20, /* or one of so many */
 	HARDLY = 8,           /* of what it costs, so much less is */
@@ -56,7 +57,7 @@ uint32_t nic_row_class(uint64_t len, enum nic_row_kind kind)
 {
 	uint32_t length = len <= 256 << 10 ? 0 : len <= 1 << 20 ? 1 : len <= 2 << 20 ? 2 : 3;
 
-	return len <= NIC_ROW_ABOVE ? NIC_ROW_CLASSES : length + kind * NIC_ROW_LENGTHS;
+	return len < NIC_ROW_FROM ? NIC_ROW_CLASSES : length + kind * NIC_ROW_LENGTHS;
 }
 
 static bool of_singles(uint32_t class)
@@ -154,7 +155,8 @@ static void take_over(struct nic_link *link, uint32_t class)
  */
 void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns, uint64_t bytes)
 {
-	struct nic_row_class *c = &link->row.at[link->row.place].of[class];
+	struct nic_row_place *at = &link->row.at[link->row.place];
+	struct nic_row_class *c = &at->of[class];
 	struct nic_pace *p = &c->pace;
 	uint64_t cost;
 
@@ -168,7 +170,7 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 		return;
 	c->rows = 0;
 	cost = c->ns * UNIT / c->bytes;
-	if (!of_singles(class) && !read && !p->trial && p->way == 0 && cost < GOOD) {
+	if (!of_singles(class) && !read && !p->trial && p->way == 0 && cost < GOOD && !nic_row_is_far(link, at->apart)) {
 		p->cost[0] = (uint32_t)cost;
 		return;
 	}
@@ -289,6 +291,12 @@ static struct nic_link *timed(const struct nic *nic, uint32_t vi)
 	return link && link->send_max && link->cma ? link : NULL;
 }
 
+/* Has the peer sent others meanwhile?  In a window of messages that are eager as long as there is room the long ones are not all. */
+static bool goes_on(const struct nic_link *link)
+{
+	return link->rx_pos - link->row.last_pos >= GOES_ON;
+}
+
 /* `single`: the class of one that is, as its sender says; else 0. */
 static void begins(const struct nic *nic, struct nic_link *link, uint32_t single)
 {
@@ -308,7 +316,7 @@ static void begins(const struct nic *nic, struct nic_link *link, uint32_t single
 		return;
 	}
 	now = nic_clock();
-	pause = nic_clock_since(r->last, now);
+	pause = goes_on(link) ? 0 : nic_clock_since(r->last, now);
 	if (messages(r) >= ROW || r->bytes >= ROW_BYTES)
 		time_row(nic, link, pause <= PAUSE * nic_clock_since(r->began, r->last) ? now : r->last);
 	else if (pause > MOMENT || (single && r->singles))
@@ -326,8 +334,10 @@ static void is_over(const struct nic *nic, struct nic_link *link, enum nic_row_k
 	struct nic_row *r = &link->row;
 
 	/* Many are told at once that they are over, so what is still open says nothing of how long it takes. */
-	if (!--r->open)
+	if (!--r->open) {
 		r->last = nic_clock();
+		r->last_pos = link->rx_pos;
+	}
 	if (r->single) {
 		follow(nic, link);
 		judge(link, nic_row_class(len, NIC_ROW_SINGLE), true, read, nic_clock_since(r->since, r->last), len);

@@ -67,6 +67,20 @@ static bool is_zen_5(void)
 	return is_zen(0x1A);
 }
 
+static bool is_amd(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_is("amd");
+#else
+	return false;
+#endif
+}
+
+uint32_t nic_cores_far(void)
+{
+	return is_amd() ? 80 : 150; /* 20 to 60 and 100 to 160 there; elsewhere up to 110 where a cache is shared */
+}
+
 uint8_t nic_cores_ahead(void)
 {
 	return is_zen_4() ? 0 : 2; /* measured: docs/findings.md, "The receiver of short messages" */

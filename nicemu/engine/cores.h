@@ -26,6 +26,8 @@ bool nic_cores_use(const struct nic_cores_set *set);
 bool nic_cores_demote(void);
 /* How many cells lie between the next packet and the lines that a sender in a stream takes hold of?  The more, the longer they have to come. */
 uint8_t nic_cores_ahead(void);
+/* From how many nanoseconds on that a load of another one's line takes do they share no cache? */
+uint32_t nic_cores_far(void);
 /* Are lines that go back to their sender better off when they migrate (nic_migrate_line)? */
 bool nic_cores_migrate(void);
 /* Do they go on behind a look as if it had found something, so far that an answer's cells had better be asked for there (docs/findings.md, "Answers in time")? */

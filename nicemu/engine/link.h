@@ -114,7 +114,8 @@ struct nic_row {
 	bool read[NIC_ROW_CLASSES];       /* was the last row? */
 	uint32_t settle[NIC_ROW_CLASSES]; /* bytes that are not timed yet, since the way has changed, and 1; 0: nothing has come yet */
 	uint64_t bytes;
-	uint64_t began, last; /* nic_clock: the first; when the last one was over */
+	uint64_t began, last; /* nic_clock: the first; when the last one was over, */
+	uint32_t last_pos;    /* and where the link was then */
 	uint32_t single;    /* not 0: the class of the only one that is under way, which is single so far; it began */
 	uint64_t since;     /* then, */
 	uint32_t singles;   /* and is so many behind each other that said so */
@@ -122,6 +123,7 @@ struct nic_row {
 	uint32_t place;     /* where it is just now, */
 	uint32_t ns;        /* and a line takes so long; 0: not known yet, or never */
 	uint32_t places;    /* left so far */
+	uint32_t far;       /* ns that a line takes at least where the processors share no cache */
 	uint32_t apart[NIC_ROW_LOOKS]; /* ns that a line took lately, a few times; */
 	uint32_t looked;    /* so often, */
 	uint32_t look;      /* and in this row; */

@@ -52,7 +52,8 @@ static inline int reads_of(uint32_t class, uint64_t sent, uint64_t read, int row
 	do {                                              \
 		BEGIN(0, UINT32_MAX);                     \
 		ab()->send_max = ba()->send_max = 8 * MB; \
-		ab()->migrates = ba()->migrates = false; \
+		ab()->migrates = ba()->migrates = false;  \
+		ab()->row.far = ba()->row.far = 150;      \
 		nic_row_start(ab());                      \
 		nic_row_start(ba());                      \
 	} while (0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How far apart the two processors are, by which what long messages take is kept (ctl/rdma_apart.c). */
+#include "nicemu/engine/cores.h"
 #include "tests/unit/nicemu/long.h"
 
 enum { ALL = (1 << NIC_ROW_CLASSES) - 1 };
@@ -10,6 +11,16 @@ static void apart(uint64_t ns, int times)
 		nic_row_apart(ba(), ns);
 }
 
+/* From where on no cache is shared is the processor's. */
+static void what_is_far(void)
+{
+	BEGIN(0, UINT32_MAX);
+	CHECK_EQ(ba()->row.far, nic_cores_far());
+	CHECK(nic_row_is_far(ba(), nic_cores_far()) && !nic_row_is_far(ba(), nic_cores_far() - 1) && !nic_row_is_far(ba(), 0));
+	CHECK(nic_cores_far() >= 80 && nic_cores_far() <= 150);
+	pair_close(&p);
+}
+
 /* As long as nothing is known. */
 static void guesses(void)
 {
@@ -18,6 +29,9 @@ static void guesses(void)
 	CHECK(!nic_row_guess(ba(), 1, 0) && nic_row_guess(ba(), 2, 0) && nic_row_guess(ba(), 3, 0) && !nic_row_guess(ba(), 4, 149));
 	CHECK(nic_row_guess(ba(), 0, 150) && nic_row_guess(ba(), 4, 300) && nic_row_guess(ba(), 7, 20) && nic_row_guess(ba(), 9, UINT32_MAX));
 	CHECK(nic_row_guess(ba(), 2, 40));
+	ba()->row.far = 80;
+	CHECK(!nic_row_guess(ba(), 1, 79) && nic_row_guess(ba(), 1, 80));
+	ba()->row.far = 150;
 	reads_of(0, BEST, BEST / 2, 3);
 	CHECK(class_of(0)->pace.cost[0] && !class_of(0)->pace.cost[1]);
 	apart(270, NIC_ROW_LOOKS);
@@ -44,6 +58,7 @@ static void guesses_where_lines_migrate(void)
 {
 	BEGIN_ROWS();
 	ba()->migrates = true;
+	ba()->row.far = 80;
 	CHECK(nic_row_guess(ba(), 2, 0) && nic_row_guess(ba(), 3, 80) && !nic_row_guess(ba(), 2, 79) && !nic_row_guess(ba(), 3, 20));
 	CHECK(nic_row_guess(ba(), NIC_ROW_LENGTHS + 2, 40) && nic_row_guess(ba(), 2 * NIC_ROW_LENGTHS + 3, 40)); /* single ones, and puts */
 	CHECK_EQ(ba()->asked->reads, LONGEST);
@@ -61,6 +76,7 @@ static void exchanges_where_lines_migrate(void)
 
 	BEGIN_ROWS();
 	ba()->migrates = true;
+	ba()->row.far = 80;
 	apart(40, NIC_ROW_LOOKS);
 	until(0, SLOW, FAST, (LONGEST & ~0xfu) | 3, 100);
 	ba()->row.mutual = 1 | 1 << NIC_ROW_LENGTHS | 4 << 2 * NIC_ROW_LENGTHS;
@@ -72,6 +88,7 @@ static void exchanges_where_lines_migrate(void)
 	CHECK_EQ(ba()->asked->reads & 1, 0);
 	/* The end that decides times nothing, until there is no exchange any more. */
 	ab()->migrates = true;
+	ab()->row.far = 80;
 	for (int i = 0; i < NIC_ROW_LOOKS; i++)
 		nic_row_apart(ab(), 40);
 	c = &ab()->row.at[ab()->row.place].of[0];
@@ -93,6 +110,7 @@ static void exchanges_where_lines_migrate(void)
 	/* As far as it is now: a place has the distance with which it began. */
 	BEGIN_ROWS();
 	ba()->migrates = true;
+	ba()->row.far = 80;
 	apart(85, NIC_ROW_LOOKS);
 	until(0, SLOW, FAST, LONGEST | 3, 100);
 	ba()->row.mutual = 1;
@@ -192,6 +210,7 @@ static void how_far_is_asked(void)
 
 int main(void)
 {
+	CASE(what_is_far);
 	CASE(guesses);
 	CASE(guesses_where_lines_migrate);
 	CASE(exchanges_where_lines_migrate);

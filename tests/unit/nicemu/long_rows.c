@@ -4,8 +4,8 @@
 
 static void classes(void)
 {
-	CHECK_EQ(nic_row_class(32 * KB, NIC_ROW_MANY), NIC_ROW_CLASSES);
-	CHECK_EQ(nic_row_class(32 * KB + 1, NIC_ROW_MANY), 0);
+	CHECK_EQ(nic_row_class(32 * KB - 1, NIC_ROW_MANY), NIC_ROW_CLASSES);
+	CHECK_EQ(nic_row_class(32 * KB, NIC_ROW_MANY), 0);
 	CHECK_EQ(nic_row_class(256 * KB, NIC_ROW_MANY), 0);
 	CHECK_EQ(nic_row_class(256 * KB + 1, NIC_ROW_MANY), 1);
 	CHECK_EQ(nic_row_class(MB + 1, NIC_ROW_MANY), 2);
@@ -48,6 +48,12 @@ static void nothing_is_tried_for_nothing(void)
 	BEGIN_ROWS();
 	CHECK_EQ(reads_of(0, BEST, BEST / 2, 1000), 0);
 	CHECK(until(0, SLOW, FAST, 3 | LONGEST, 100) < 40); /* until it is known to be no longer so; with the next longer ones, of which nothing is known */
+	pair_close(&p);
+	BEGIN_ROWS();
+	for (int i = 0; i < NIC_ROW_LOOKS; i++)
+		nic_row_apart(ba(), 200); /* far: there the other way may always be better */
+	CHECK(until(0, BEST, 2 * BEST, LONGEST | 0x330, 100) < 40);
+	CHECK(until(0, BEST, BEST / 2, LONGEST | 0x333, 1000) < 100);
 	pair_close(&p);
 	BEGIN_ROWS();
 	CHECK_EQ(reads_of(0, FAST, 2 * FAST, 30), 2); /* clearly slower: once is enough, behind one that settles */
@@ -418,6 +424,7 @@ static void longer_ones_are_expected(void)
 	pair_close(&p);
 	BEGIN_ROWS();
 	ba()->migrates = true;
+	ba()->row.far = 80;
 	ba()->row.ns = 120;
 	CHECK_EQ(mutual_behind(0, 300, 300), 1);
 	ba()->row.ns = 40;
@@ -569,6 +576,35 @@ static void pauses(void)
 	pair_close(&p);
 }
 
+/* In which the peer has sent others: those that are eager of a window that has more than there is room for. */
+static void no_pauses(void)
+{
+	enum { CELLS = 16 };
+	uint64_t ns;
+
+	BEGIN_ROWS();
+	for (uint32_t cells = CELLS - 1; cells <= CELLS; cells ++) {
+		ready(0, false);
+		row(32, 64 * KB, 0, 1000);
+		ba()->rx_pos += cells;
+		usleep(2000);
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+		CHECK_EQ(class_of(0)->rows, cells < CELLS);
+		nic_long_over(p.b.nic, p.b.vi, 64 * KB, false, false);
+		ready(0, false);
+		row(64, 64 * KB, 0, 1000);
+		ns = ba()->row.last - ba()->row.began;
+		ba()->rx_pos += cells;
+		usleep((unsigned)(4 * ns / 1000 + 1000));
+		nic_long_begins(p.b.nic, p.b.vi, 0, LONG, false);
+		CHECK_EQ(class_of(0)->rows, 1);
+		CHECK_EQ(class_of(0)->ns >= 5 * ns, cells == CELLS);
+		nic_long_over(p.b.nic, p.b.vi, 64 * KB, false, false);
+		ba()->rx_pos -= 2 * cells;
+	}
+	pair_close(&p);
+}
+
 int main(void)
 {
 	CASE(classes);
@@ -589,5 +625,6 @@ int main(void)
 	CASE(trials_in_vain);
 	CASE(hopeless);
 	CASE(pauses);
+	CASE(no_pauses);
 	return check_done();
 }

@@ -6,8 +6,8 @@ enum { S = NIC_ROW_LENGTHS, TWO = 300 * KB /* class 1 */ };
 
 static void classes(void)
 {
-	CHECK_EQ(nic_row_class(32 * KB, NIC_ROW_SINGLE), NIC_ROW_CLASSES);
-	CHECK_EQ(nic_row_class(32 * KB + 1, NIC_ROW_SINGLE), S);
+	CHECK_EQ(nic_row_class(32 * KB - 1, NIC_ROW_SINGLE), NIC_ROW_CLASSES);
+	CHECK_EQ(nic_row_class(32 * KB, NIC_ROW_SINGLE), S);
 	CHECK_EQ(nic_row_class(TWO, NIC_ROW_SINGLE), S + 1);
 	CHECK_EQ(nic_row_class(UINT64_MAX, NIC_ROW_SINGLE), 2 * S - 1);
 	CHECK(nic_row_reads(2u << S, TWO, NIC_ROW_SINGLE) && !nic_row_reads(2u << S, TWO, NIC_ROW_MANY) && !nic_row_reads(2, TWO, NIC_ROW_SINGLE));
