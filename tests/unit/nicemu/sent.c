@@ -132,12 +132,16 @@ static void senders_that_write(void)
 	first = promise->at += 1000000000; /* to come, as if no time went by here */
 	CHECK(rather_sent(at, LONG));
 	CHECK_EQ(promise->at, first); /* which waits as well */
-	CHECK_EQ(promise->bytes, 2 * LONG);
+	CHECK_EQ(promise->read, 2 * (LONG / 8));
+	ab()->row.ns = ab()->row.far;
+	CHECK(rather_sent(at, LONG));
+	CHECK_EQ(promise->read, 2 * (LONG / 8) + LONG / 4);
+	ab()->row.ns = 0;
 	promise->at -= 1001000000;
-	promise->bytes = (uint64_t)1 << 40; /* which would take a minute to read */
+	promise->read = 60000000000; /* a minute */
 	CHECK(rather_sent(at, LONG));
 	CHECK_EQ(counter(p.a.nic, "sent_away"), 0);
-	promise->bytes = 16 * 900000;
+	promise->read = 900000;
 	CHECK(!rather_sent(at, LONG));
 	CHECK_EQ(counter(p.a.nic, "sent_away"), 1);
 	CHECK(!promise->to);
@@ -147,7 +151,7 @@ static void senders_that_write(void)
 	p.a.nic->looks++;
 	CHECK(rather_sent(at, LONG));
 	CHECK(promise->at < first);
-	CHECK_EQ(promise->bytes, LONG);
+	CHECK_EQ(promise->read, LONG / 8);
 	/* What nobody can read alone is sent. */
 	cma = ab()->cma;
 	ab()->cma = false;
