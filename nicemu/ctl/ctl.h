@@ -33,7 +33,7 @@ struct nic_promise {
 	uint32_t to;    /* slot of the peer of the first + 1; 0: none */
 	uint32_t looks; /* so far */
 	uint64_t at;    /* nic_clock, of the first */
-	uint64_t read;  /* ns that it would take the peer to read them, at best */
+	uint64_t read;  /* ns that the peer would take to read them */
 };
 
 struct nic {

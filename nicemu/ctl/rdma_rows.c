@@ -37,7 +37,7 @@ enum {
 	ROW_LEAST = 8,
 	MOMENT = 50000,       /* ns */
 	UNIT = 1 << 20,       /* bytes: what it is that costs so many ns */
-	GOOD = 110000,        /* what is not worth a try of the other way: a kernel hardly copies as fast, and a try takes some 50 MB */
+	GOOD = 110000,        /* what is not worth a try of the other way where a cache is shared: a kernel hardly copies as fast, and a try takes some 50 MB */
 	FIRST = 48 << 20,     /* bytes until the buffers that go round have been made, */
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed; */
 	SETTLE_SINGLE = 8 << 20, /* those of one message at a time are fewer */

@@ -41,6 +41,15 @@ bool nic_cores_demote(void)
 #endif
 }
 
+static bool is_amd(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_is("amd");
+#else
+	return false;
+#endif
+}
+
 /* AMD's, of that family, with AVX-512. */
 static bool is_zen(unsigned family)
 {
@@ -48,7 +57,7 @@ static bool is_zen(unsigned family)
 	enum { LEAF = 1 };
 	unsigned a, b, c, d;
 
-	return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f") && __get_cpuid(LEAF, &a, &b, &c, &d) &&
+	return is_amd() && __builtin_cpu_supports("avx512f") && __get_cpuid(LEAF, &a, &b, &c, &d) &&
 	       (a >> 8 & 0xF) + (a >> 20 & 0xFF) == family;
 #else
 	(void)family;
@@ -65,15 +74,6 @@ static bool is_zen_4(void)
 static bool is_zen_5(void)
 {
 	return is_zen(0x1A);
-}
-
-static bool is_amd(void)
-{
-#if defined(__x86_64__)
-	return __builtin_cpu_is("amd");
-#else
-	return false;
-#endif
 }
 
 uint32_t nic_cores_far(void)
