@@ -379,7 +379,8 @@ int nic_vi_peer(const struct nic *nic, uint32_t vi, int *pid, uint32_t *slot);
  * system calls copy fast, or the address is in the card, or processes take turns on the cores, or there is no peer; or it is long, and this
  * process hardly looked for packets (nic_take_of) while others like it were under way; or the peer has found out that reading takes less time.
  * *single: it is the first to that peer since this process last looked, which the peer's NIC is to be told.  NULL: it is not, nor when the message begins
- * there (nic_long_begins), so what the peer has found out is of others, and does not count.
+ * there (nic_long_begins), so what the peer has found out is of others, and does not count.  Before the call: will it leave at once, if it is?  Then
+ * it needs nobody later, and it does not matter how often this process looks.
  */
 bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, bool *single);
 /*

@@ -12,6 +12,7 @@
 	C(am, "cmpi_am", "Active messages sent") \
 	C(am_received, "cmpi_am_received", "Active messages received") \
 	C(eager, "cmpi_eager", "Matched messages sent eagerly") \
+	C(eager_series, "cmpi_eager_series", "of them, in several packets: longer ones that are better sent, one at a time") \
 	C(sends_queued, "cmpi_sends_queued", "Matched messages that waited in the send queue of their process: no credit, no connection, or others before them") \
 	C(credit_stalls, "cmpi_credit_stalls", "Packets that waited in the backlog for credit or a connection; an active message without credit is refused instead: cmpi_again") \
 	C(backlog_max, "cmpi_backlog_max", "Longest backlog of one connection, packets") \

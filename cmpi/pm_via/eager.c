@@ -26,15 +26,16 @@ static __attribute__((noinline)) bool window_opens(struct cmpi_proc *proc, uint6
 	return (uint32_t)(proc->eager_sent - proc->eager_consumed) + charge <= proc->cmpi->params.eager_window;
 }
 
+bool via_eager_window(struct cmpi_proc *proc, uint64_t len)
+{
+	return via_likely((uint32_t)(proc->eager_sent - proc->eager_consumed) + len + VIA_EAGER_CHARGE <= proc->cmpi->params.eager_window) ||
+	       window_opens(proc, len + VIA_EAGER_CHARGE);
+}
+
 /* May a message of that length leave eagerly, if there is credit? */
 bool via_eager_room(struct cmpi_proc *proc, uint64_t len)
 {
-	const struct via_params *p = &proc->cmpi->params;
-
-	if (via_unlikely(len > p->rendezvous_threshold))
-		return false;
-	return via_likely((uint32_t)(proc->eager_sent - proc->eager_consumed) + len + VIA_EAGER_CHARGE <= p->eager_window) ||
-	       window_opens(proc, len + VIA_EAGER_CHARGE);
+	return via_likely(len <= proc->cmpi->params.rendezvous_threshold) && via_eager_window(proc, len);
 }
 
 static inline int left(struct cmpi_proc *proc, size_t len)
@@ -119,7 +120,7 @@ bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len)
 	uint64_t key;
 	size_t room;
 
-	if (via_unlikely(len < sizeof(struct via_eager) || proc->eager))
+	if (via_unlikely(len < sizeof(struct via_eager)))
 		return false;
 	len -= sizeof(struct via_eager);
 	memcpy(&key, packet + sizeof(struct via_header), sizeof(key));
@@ -147,7 +148,7 @@ static inline bool is_first(const struct cmpi *c, const struct cmpi_req *req)
 /* Does the next packet of the peer, if it brings that message, change nothing but what is counted below (via_flow_credited)? */
 static inline bool is_plain(const struct cmpi *c, const struct cmpi_proc *proc)
 {
-	return via_flow_is_plain(proc) && proc->granted && proc->remote_credit < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE && !proc->eager && !c->closing;
+	return via_flow_is_plain(proc) && proc->granted && proc->remote_credit < VIA_CREDIT_LIMIT - VIA_CREDIT_BYTE && !c->closing;
 }
 
 int via_eager_expected(struct cmpi_proc *proc, struct cmpi_req *req, uint32_t looks)

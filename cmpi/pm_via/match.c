@@ -3,13 +3,12 @@
  * Matched messages, what is not the short way of eager.c: the choice between eager and rendezvous, eager messages of several
  * packets, messages that nobody waits for yet, their acceptance, their end.
  *
- * A series goes out whole before anything else to that peer, so a connection has at most one arriving (proc->eager).
+ * A series is begun when no data of others wait to go to that peer, and they wait until all of it has gone: a connection has at most one arriving
+ * (proc->eager).  Other messages may come between its packets.
  */
 #include <stdlib.h>
 
 #include "cmpi/pm_via/flow.h"
-
-enum { SERIES_MAX = 16 };
 
 void via_match_engine(struct cmpi *c, const struct via_engine *engine)
 {
@@ -33,21 +32,13 @@ void via_send_done(struct via_send *send, int err)
 
 /* ---- sending ---------------------------------------------------------------------------------------------------------- */
 
-static uint32_t vbufs_needed(uint64_t len)
-{
-	if (len <= VIA_EAGER_ONE)
-		return 1;
-	return 2 + (uint32_t)((len - VIA_EAGER_FIRST - 1) / VIA_EAGER_NEXT);
-}
-
 /* Rule: a series may not take the credit below what control packets need. */
-static bool series_ok(struct cmpi_proc *proc, const struct via_send *send)
+bool via_series_may(struct cmpi_proc *proc, const struct via_send *send)
 {
-	const struct via_params *p = &proc->cmpi->params;
-	uint64_t len = send->envelope.data_length;
+	uint64_t len = send->envelope.data_length, packets = 1 + (len + VIA_R3_BYTES - 1) / VIA_R3_BYTES;
 
-	return send->envelope.mode != VIA_MODE_SYNC && proc->state == VIA_CONN_CONNECTED && vbufs_needed(len) <= SERIES_MAX &&
-	       proc->remote_credit >= vbufs_needed(len) + p->preserve && via_eager_room(proc, len);
+	return send->envelope.mode != VIA_MODE_SYNC && proc->state == VIA_CONN_CONNECTED && !proc->send_head &&
+	       proc->remote_credit >= packets + proc->cmpi->params.preserve && via_eager_window(proc, len);
 }
 
 /*
@@ -60,51 +51,19 @@ static bool is_one(struct cmpi_proc *proc, const struct via_send *send)
 	       via_eager_room(proc, send->envelope.data_length);
 }
 
-/* All packets of a series, or none. */
-static bool series_take(struct cmpi *c, uint64_t len, struct via_vbuf **v, uint32_t n)
+int via_series_send(struct cmpi_proc *proc, struct via_send *send)
 {
-	size_t size = len < VIA_EAGER_FIRST ? (size_t)len : VIA_EAGER_FIRST;
-	uint32_t i;
+	struct via_eager_start p = {.envelope = send->envelope};
 
-	for (i = 0; i < n; i++) {
-		v[i] = via_packet_new(c, size + (i ? sizeof(struct via_header) : sizeof(struct via_eager_start)), false);
-		if (!v[i])
-			break;
-		len -= size;
-		size = len < VIA_EAGER_NEXT ? (size_t)len : VIA_EAGER_NEXT;
-	}
-	if (i == n)
-		return true;
-	while (i--)
-		via_packet_drop(c, v[i]);
-	return false;
-}
-
-static int series_send(struct cmpi_proc *proc, struct via_send *send)
-{
-	struct cmpi *c = proc->cmpi;
-	uint32_t n = vbufs_needed(send->envelope.data_length);
-	struct via_vbuf *v[SERIES_MAX];
-	const uint8_t *from = send->buf;
-
-	if (!series_take(c, send->envelope.data_length, v, n))
+	if (!via_flow_packet(proc, VIA_PKT_EAGER_START, &p, sizeof(p), false))
 		return CMPI_AGAIN;
-	for (uint32_t i = 0; i < n; i++) {
-		uint8_t *to = via_vbuf_packet(v[i]);
-		size_t fixed = i ? sizeof(struct via_header) : sizeof(struct via_eager_start);
-		size_t len = v[i]->desc.CS.Length - fixed;
-
-		if (!i)
-			memcpy(to + sizeof(struct via_header), &send->envelope, sizeof(send->envelope));
-		memcpy(to + fixed, from, len);
-		from += len;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		via_flow_send(proc, v[i], i ? VIA_PKT_EAGER_NEXT : VIA_PKT_EAGER_START);
 	proc->eager_sent += (uint32_t)send->envelope.data_length + VIA_EAGER_CHARGE;
 	proc->packet_no_out++;
-	VIA_COUNT(c, eager);
-	via_send_done(send, CMPI_OK);
+	VIA_COUNT(proc->cmpi, eager);
+	VIA_COUNT(proc->cmpi, eager_series);
+	send->rreq = 0;
+	via_rndv_data(send);
+	via_rndv_push(proc);
 	return CMPI_OK;
 }
 
@@ -134,11 +93,14 @@ int via_match_start(struct cmpi_proc *proc, struct via_send *send)
 	send->offset = 0;
 	send->envelope.sreq = 0;
 	send->envelope.packet_no = proc->packet_no_out;
+	send->envelope.single = 0;
 	proc->messages++;
 	if (is_one(proc, send))
 		err = one_send(proc, send);
+	else if (send->envelope.data_length <= proc->cmpi->params.rendezvous_threshold && via_series_may(proc, send))
+		err = via_series_send(proc, send);
 	else
-		err = series_ok(proc, send) ? series_send(proc, send) : via_rndv_send(proc, send);
+		err = via_rndv_send(proc, send);
 	if (err != CMPI_OK)
 		proc->messages--;
 	return err;
@@ -216,9 +178,8 @@ static void recv_done(struct cmpi *c, struct via_recv *recv, int err)
 /* The message is received, or will never be. */
 static void incoming_end(struct via_incoming *msg)
 {
-	if (msg->rendezvous)
-		via_rndv_over(msg);
-	else
+	via_rndv_over(msg);
+	if (!msg->rendezvous)
 		via_flow_consumed(msg->proc, (uint32_t)msg->envelope.data_length + VIA_EAGER_CHARGE);
 	msg->proc->messages--;
 	via_incoming_free(msg->proc->cmpi, msg);
@@ -246,7 +207,13 @@ static void deliver(struct cmpi *c, const struct via_recv *recv, uint64_t offset
 		memcpy((uint8_t *)recv->buf + offset, data, len);
 }
 
-/* ---- receiving an eager series --------------------------------------------------------------------------------------------- */
+/* ---- receiving what is eager ------------------------------------------------------------------------------------------------ */
+
+static bool no_memory(struct cmpi_proc *proc)
+{
+	via_conn_fail(proc, "no memory for its unexpected message");
+	return true;
+}
 
 static bool eager_data(struct via_incoming *msg, const void *data, size_t len)
 {
@@ -254,60 +221,61 @@ static bool eager_data(struct via_incoming *msg, const void *data, size_t len)
 
 	if (len > msg->envelope.data_length - msg->offset)
 		return false;
-	if (msg->recv)
-		deliver(msg->proc->cmpi, msg->recv, msg->offset, data, len);
-	else if (len)
+	if (msg->recv) {
+		deliver(proc->cmpi, msg->recv, msg->offset, data, len);
+	} else if (len) {
+		if (!msg->held)
+			msg->held = malloc((size_t)msg->envelope.data_length);
+		if (!msg->held)
+			return no_memory(proc);
 		via_copy_out(proc->cmpi, msg->held + msg->offset, data, len);
+	}
 	msg->offset += len;
-	proc->eager = msg;
 	if (msg->offset < msg->envelope.data_length)
-		return len != 0;
-	proc->eager = NULL;
+		return true;
+	if (proc->eager == msg)
+		proc->eager = NULL;
 	msg->complete = true;
 	if (msg->recv)
 		via_incoming_done(msg, CMPI_OK);
 	return true;
 }
 
-/* Is an envelope possible now? */
+/* Is an envelope possible? */
 static bool envelope_ok(struct cmpi_proc *proc, const struct via_envelope *envelope)
 {
-	return !proc->eager && envelope->packet_no == proc->packet_no_in++ && mpip_key_ok(envelope->key);
+	return envelope->packet_no == proc->packet_no_in++ && envelope->single <= 1 && mpip_key_ok(envelope->key);
 }
 
-/* Room for an unexpected message before the engine keeps a pointer to it. */
-static bool hold(struct via_incoming *msg)
-{
-	msg->held = msg->envelope.data_length ? malloc((size_t)msg->envelope.data_length) : NULL;
-	return msg->held || !msg->envelope.data_length;
-}
-
-static bool no_memory(struct cmpi_proc *proc, struct via_incoming *msg)
-{
-	if (msg)
-		via_incoming_free(proc->cmpi, msg);
-	via_conn_fail(proc, "no memory for its unexpected message");
-	return true;
-}
-
-/* The first data of an eager message whose envelope is good. */
-static bool eager_begin(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len)
+/* An eager message whose envelope is good, for whom it is; NULL: no memory. */
+static struct via_incoming *eager_begin(struct cmpi_proc *proc, const struct via_envelope *envelope)
 {
 	struct via_incoming *msg = incoming_new(proc, envelope);
 	struct via_recv *recv;
 
-	if (!msg || !hold(msg) || !offer(msg, &recv))
-		return no_memory(proc, msg);
+	if (!msg)
+		return NULL;
+	if (!offer(msg, &recv)) {
+		via_incoming_free(proc->cmpi, msg);
+		return NULL;
+	}
 	if (recv)
 		bind(msg, recv);
-	return eager_data(msg, data, len);
+	return msg;
 }
 
-bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len)
+bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope)
 {
-	if (!envelope_ok(proc, envelope) || envelope->data_length > proc->cmpi->params.eager_window)
+	struct via_incoming *msg;
+
+	if (!envelope_ok(proc, envelope) || proc->eager || !envelope->data_length || envelope->data_length > proc->cmpi->params.eager_window)
 		return false;
-	return eager_begin(proc, envelope, data, len);
+	msg = proc->eager = eager_begin(proc, envelope);
+	if (!msg)
+		return no_memory(proc);
+	if (msg->recv && envelope->single)
+		via_rndv_begins(msg, 0);
+	return true;
 }
 
 /* A message of one packet that was not delivered on the short way. */
@@ -315,12 +283,17 @@ bool via_eager_unexpected(struct cmpi_proc *proc, uint64_t key, const void *data
 {
 	const struct via_envelope envelope = {.key = key, .data_length = len, .packet_no = (uint16_t)(proc->packet_no_in - 1)};
 
-	return mpip_key_ok(key) && eager_begin(proc, &envelope, data, len);
+	struct via_incoming *msg;
+
+	if (!mpip_key_ok(key))
+		return false;
+	msg = eager_begin(proc, &envelope);
+	return msg ? eager_data(msg, data, len) : no_memory(proc);
 }
 
 bool via_eager_next(struct cmpi_proc *proc, const void *data, size_t len)
 {
-	return proc->eager && eager_data(proc->eager, data, len);
+	return proc->eager && len && eager_data(proc->eager, data, len);
 }
 
 bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *p)
@@ -328,18 +301,19 @@ bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *p
 	struct via_incoming *msg;
 	struct via_recv *recv;
 
-	if (!envelope_ok(proc, &p->envelope) || p->protocol >= VIA_PROTO_COUNT || p->single > 1)
+	if (!envelope_ok(proc, &p->envelope) || p->protocol >= VIA_PROTO_COUNT)
 		return false;
 	msg = incoming_new(proc, &p->envelope);
 	if (!msg)
-		return no_memory(proc, NULL);
+		return no_memory(proc);
 	msg->rendezvous = true;
 	msg->protocol = p->protocol;
-	msg->single = p->single;
 	msg->buffer = p->buffer;
 	msg->handle = p->handle;
-	if (!offer(msg, &recv))
-		return no_memory(proc, msg);
+	if (!offer(msg, &recv)) {
+		via_incoming_free(proc->cmpi, msg);
+		return no_memory(proc);
+	}
 	if (recv) {
 		bind(msg, recv);
 		via_rndv_accept(msg, false);

@@ -33,9 +33,8 @@ struct via_send {
 	struct via_send *next;
 	struct cmpi_reg *reg;
 	uint64_t offset;
-	uint64_t rreq;
+	uint64_t rreq;  /* names the receiver's request; 0: a series, there is one only */
 	uint8_t asked;  /* enum via_protocol of the start packet */
-	bool single;    /* a long one, with a look at the NIC since the last one of that peer */
 	bool cancelled; /* taken back from the receiver; for `done` */
 };
 

@@ -65,7 +65,8 @@ struct via_envelope {
 	uint64_t sreq;        /* names the sender's request in a reply; 0: no reply wanted */
 	uint16_t mode;        /* enum via_mode */
 	uint16_t packet_no;   /* counts the matched messages of a connection, from 0 */
-	uint32_t reserved;
+	uint16_t single;      /* what the sender's NIC says (VipxRatherSent) of what is long: it times them */
+	uint16_t reserved;
 };
 enum via_mode { VIA_MODE_STANDARD, VIA_MODE_SYNC, VIA_MODE_READY };
 
@@ -78,7 +79,7 @@ struct via_eager {
 	uint64_t key;
 };
 
-/* The first packet of a series. */
+/* Announces a series, whose data follow in packets EAGER_NEXT. */
 struct via_eager_start {
 	struct via_header header;
 	struct via_envelope envelope;
@@ -92,8 +93,7 @@ struct via_rendezvous_start {
 	struct via_envelope envelope;
 	uint64_t buffer; /* RGET: the sender's memory */
 	uint32_t handle;
-	uint16_t protocol;
-	uint16_t single; /* what the sender's NIC says (VipxRatherSent): it times them */
+	uint32_t protocol;
 };
 
 struct via_rendezvous_reply {
@@ -147,8 +147,6 @@ enum {
 	VIA_BUFFER = 32896, /* bytes of the largest packet: VIPX_BUFFER_SIZE */
 	VIA_R3_BYTES = 32768, /* whole lines, behind a header in whole lines */
 	VIA_EAGER_ONE = VIA_BUFFER - (int)sizeof(struct via_eager),
-	VIA_EAGER_FIRST = VIA_BUFFER - (int)sizeof(struct via_eager_start),
-	VIA_EAGER_NEXT = VIA_BUFFER - (int)sizeof(struct via_header),
 };
 
 _Static_assert(sizeof(struct via_header) == 8, "header is 8 bytes");

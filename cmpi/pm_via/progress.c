@@ -50,7 +50,7 @@ static __attribute__((noinline)) bool dispatch(struct cmpi_proc *proc, const str
 	memcpy(&p, data, size);
 	switch (header->type) {
 	case VIA_PKT_EAGER_START:
-		return via_eager_start(proc, &p.eager.envelope, data + size, len - size);
+		return len == size && via_eager_start(proc, &p.eager.envelope);
 	case VIA_PKT_EAGER_NEXT:
 		return via_eager_next(proc, data + size, len - size);
 	case VIA_PKT_RENDEZVOUS_START:

@@ -503,7 +503,7 @@ bool cmpi_posted(struct cmpi *c)
 /* `single`: as VipxRatherSent. */
 bool via_rather_sent(struct cmpi_proc *proc, const void *data, size_t len, bool *single)
 {
-	VIP_BOOLEAN first = VIP_FALSE;
+	VIP_BOOLEAN first = single && *single ? VIP_TRUE : VIP_FALSE;
 	bool sent = proc->state == VIA_CONN_CONNECTED && VipxRatherSent(proc->vi, data, len, single ? &first : NULL) == VIP_SUCCESS;
 
 	if (single)

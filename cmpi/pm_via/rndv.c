@@ -3,6 +3,7 @@
  * Rendezvous: how the data of a long matched message travels once both sides are known.
  *
  *	R3	request, reply, data in packets: for what cannot be registered, short or empty messages, and what the NIC would rather send
+ *	-	no request: what the NIC would rather send, is single, and has room at the receiver leaves at once (a series: match.c)
  *	RPUT	request, reply with the receiver's memory, RDMA write, RPUT_FINISH
  *	RGET	request with the sender's memory, RDMA read, RGET_FINISH
  *
@@ -11,6 +12,7 @@
 #include "cmpi/pm_via/flow.h"
 
 enum {
+	AT_ONCE = 256 << 10, /* bytes of a message that is better sent, and single, whose data wait for no reply: a series */
 	OPEN_MAX = 16384,    /* messages of one peer in progress, at most: bounds the records at the receiver */
 	PUT_OFF_MAX = 128,   /* reads of one peer that are put off, and messages of an exchange that count at its end */
 };
@@ -25,13 +27,25 @@ static void send_finish(struct cmpi_proc *proc, uint32_t type_tag, uint64_t req)
 
 /* ---- sender: request -------------------------------------------------------------------------------------------------------- */
 
-/* The protocol to ask for; registers the buffer when the receiver is to read it. */
-static int choose(struct via_send *send)
+/* Had it better be sent, and does the request then not ask, but the data follow at once?  That depends on whether it is single, which the NIC says. */
+static bool is_sent(struct via_send *send, bool *at_once)
+{
+	bool may = send->envelope.data_length <= AT_ONCE && via_series_may(send->proc, send), single = may;
+	bool sent = via_rather_sent(send->proc, send->buf, (size_t)send->envelope.data_length, &single);
+
+	send->envelope.single = single;
+	*at_once = sent && may && single;
+	return sent;
+}
+
+/* The protocol to ask for; registers the buffer when the receiver is to read it.  *at_once: nothing is asked. */
+static int choose(struct via_send *send, bool *at_once)
 {
 	struct cmpi *c = send->proc->cmpi;
 	uint64_t len = send->envelope.data_length;
 
-	if (!len || len < c->params.r3_threshold || (c->params.rather_sends && via_rather_sent(send->proc, send->buf, (size_t)len, &send->single)))
+	*at_once = false;
+	if (!len || len < c->params.r3_threshold || (c->params.rather_sends && is_sent(send, at_once)))
 		return VIA_PROTO_R3;
 	if (c->params.protocol != VIA_PROTO_RGET)
 		return c->params.protocol;
@@ -42,27 +56,35 @@ static int choose(struct via_send *send)
 	return VIA_PROTO_R3;
 }
 
+static void unregister(struct via_send *send)
+{
+	if (send->reg)
+		via_dreg_deregister(send->proc->cmpi, send->reg);
+	send->reg = NULL;
+}
+
 int via_rndv_send(struct cmpi_proc *proc, struct via_send *send)
 {
 	struct cmpi *c = proc->cmpi;
 	struct via_rendezvous_start p;
+	bool at_once;
 
 	if (proc->messages > OPEN_MAX || proc->backlog.len >= c->params.backlog_max)
 		return CMPI_AGAIN;
+	send->asked = (uint8_t)choose(send, &at_once);
+	if (at_once)
+		return via_series_send(proc, send);
 	send->envelope.sreq = via_handle_create(c, VIA_HANDLE_SEND, proc, send);
-	if (!send->envelope.sreq)
+	if (!send->envelope.sreq) {
+		unregister(send);
 		return CMPI_AGAIN;
-	send->single = false;
-	send->asked = (uint8_t)choose(send);
+	}
 	p.envelope = send->envelope;
 	p.protocol = send->asked;
-	p.single = send->single;
 	p.buffer = send->reg ? send->reg->key.base : 0;
 	p.handle = send->reg ? send->reg->key.handle : 0;
 	if (!via_flow_packet(proc, VIA_PKT_RENDEZVOUS_START, &p, sizeof(p), false)) {
-		if (send->reg)
-			via_dreg_deregister(c, send->reg);
-		send->reg = NULL;
+		unregister(send);
 		via_handle_destroy(c, send->envelope.sreq);
 		send->envelope.sreq = 0;
 		return CMPI_AGAIN;
@@ -104,17 +126,10 @@ bool via_cancel_reply(struct cmpi_proc *proc, uint64_t sreq, bool cancelled)
 
 /* ---- sender: reply and data --------------------------------------------------------------------------------------------------- */
 
-static void r3_start(struct via_send *send)
+void via_rndv_data(struct via_send *send)
 {
 	struct cmpi_proc *proc = send->proc;
 
-	VIA_COUNT(proc->cmpi, rndv_r3);
-	if (send->asked != VIA_PROTO_R3)
-		VIA_COUNT(proc->cmpi, rndv_downgraded);
-	if (!send->envelope.data_length) {
-		via_send_done(send, CMPI_OK);
-		return;
-	}
 	send->next = NULL;
 	if (proc->send_head)
 		proc->send_tail->next = send;
@@ -122,6 +137,19 @@ static void r3_start(struct via_send *send)
 		proc->send_head = send;
 	proc->send_tail = send;
 	via_flow_push(proc);
+}
+
+static void r3_start(struct via_send *send)
+{
+	struct cmpi *c = send->proc->cmpi;
+
+	VIA_COUNT(c, rndv_r3);
+	if (send->asked != VIA_PROTO_R3)
+		VIA_COUNT(c, rndv_downgraded);
+	if (send->envelope.data_length)
+		via_rndv_data(send);
+	else
+		via_send_done(send, CMPI_OK);
 }
 
 /* Data is written: tells the receiver. */
@@ -168,18 +196,18 @@ bool via_rndv_reply(struct cmpi_proc *proc, const struct via_rendezvous_reply *p
 	return true;
 }
 
-/* With a descriptor. */
-static bool r3_posted(struct cmpi_proc *proc, const struct via_send *send, const void *data, size_t len)
+/* With a descriptor: `name` bytes say whose the data are, which follow. */
+static bool r3_posted(struct cmpi_proc *proc, uint32_t type, const struct via_send *send, size_t name, const void *data, size_t len)
 {
-	struct via_vbuf *v = via_packet_new(proc->cmpi, sizeof(struct via_r3_data) + len, false);
-	struct via_r3_data *p;
+	struct via_vbuf *v = via_packet_new(proc->cmpi, sizeof(struct via_header) + name + len, false);
+	uint8_t *to;
 
 	if (!v)
 		return false;
-	p = via_vbuf_packet(v);
-	p->rreq = send->rreq;
-	memcpy(p + 1, data, len);
-	via_flow_send(proc, v, VIA_PKT_R3_DATA);
+	to = (uint8_t *)via_vbuf_packet(v) + sizeof(struct via_header);
+	memcpy(to, &send->rreq, name);
+	memcpy(to + name, data, len);
+	via_flow_send(proc, v, type);
 	return true;
 }
 
@@ -193,7 +221,7 @@ static size_t r3_part(const struct via_send *send, uint64_t left)
 	enum { LINE = 64, LONGER = 1024 };
 	uint64_t packets = (left + VIA_R3_BYTES - 1) / VIA_R3_BYTES, part = ((left + packets - 1) / packets + LINE - 1) / LINE * LINE;
 
-	if (packets > 1 && !send->single && part <= VIA_R3_BYTES - LONGER)
+	if (packets > 1 && !send->envelope.single && part <= VIA_R3_BYTES - LONGER)
 		part += LONGER;
 	return (size_t)(part < left ? part : left);
 }
@@ -204,11 +232,12 @@ static size_t r3_part(const struct via_send *send, uint64_t left)
  */
 static bool r3_packet(struct cmpi_proc *proc, struct via_send *send)
 {
-	size_t len = r3_part(send, send->envelope.data_length - send->offset);
+	size_t len = r3_part(send, send->envelope.data_length - send->offset), name = send->rreq ? sizeof(send->rreq) : 0;
 	const uint8_t *data = (const uint8_t *)send->buf + send->offset;
-	VIPX_SHORT message = {.A = &send->rreq, .B = data, .ALength = sizeof(send->rreq), .BLength = (VIP_UINT32)len};
+	VIPX_SHORT message = {.A = &send->rreq, .B = data, .ALength = (VIP_UINT32)name, .BLength = (VIP_UINT32)len};
+	uint32_t type = send->rreq ? VIA_PKT_R3_DATA : VIA_PKT_EAGER_NEXT;
 
-	if (!via_flow_short(proc, VIA_PKT_R3_DATA, &message) && !r3_posted(proc, send, data, len))
+	if (!via_flow_short(proc, type, &message) && !r3_posted(proc, type, send, name, data, len))
 		return false;
 	send->offset += len;
 	return true;
@@ -221,7 +250,7 @@ int via_rndv_push(struct cmpi_proc *proc)
 	int n = 0;
 
 	while ((send = proc->send_head) != NULL && proc->remote_credit >= proc->cmpi->params.preserve) {
-		if ((!send->single && VipxBulkTurn(proc->vi) == VIP_NOT_DONE) || !r3_packet(proc, send)) {
+		if ((!send->envelope.single && VipxBulkTurn(proc->vi) == VIP_NOT_DONE) || !r3_packet(proc, send)) {
 			via_flow_push(proc); /* try again in the next pass */
 			break;
 		}
@@ -265,10 +294,10 @@ static void reply(struct via_incoming *msg, uint32_t protocol)
 }
 
 /* How long it takes from here on says which way the next ones had better go. */
-static void begins(struct via_incoming *msg, uint64_t remote)
+void via_rndv_begins(struct via_incoming *msg, uint64_t remote)
 {
 	msg->timed = msg->proc->cmpi->params.rather_sends &&
-		VipxLongBegins(msg->proc->vi, remote, msg->envelope.data_length, msg->single ? VIP_TRUE : VIP_FALSE) == VIP_SUCCESS;
+		VipxLongBegins(msg->proc->vi, remote, msg->envelope.data_length, msg->envelope.single ? VIP_TRUE : VIP_FALSE) == VIP_SUCCESS;
 }
 
 void via_rndv_over(struct via_incoming *msg)
@@ -279,7 +308,7 @@ void via_rndv_over(struct via_incoming *msg)
 	if (!msg->timed)
 		return;
 	msg->timed = false;
-	VipxLongOver(msg->proc->vi, read && msg->recv->size < len ? msg->recv->size : len, read, msg->single ? VIP_TRUE : VIP_FALSE);
+	VipxLongOver(msg->proc->vi, read && msg->recv->size < len ? msg->recv->size : len, read, msg->envelope.single ? VIP_TRUE : VIP_FALSE);
 }
 
 /* Packets of R3 data are expected: posts more receives for them. */
@@ -291,7 +320,7 @@ static void accept_r3(struct via_incoming *msg)
 	via_flow_expect(proc, packets < 65536 ? (uint32_t)packets : 65536);
 	msg->protocol = VIA_PROTO_R3;
 	if (packets)
-		begins(msg, 0);
+		via_rndv_begins(msg, 0);
 	reply(msg, VIA_PROTO_R3);
 	if (!packets) {
 		via_handle_destroy(proc->cmpi, msg->rreq);
@@ -338,7 +367,7 @@ static bool accept_rget(struct via_incoming *msg, bool in_receive)
 	rma->remote_handle = msg->handle;
 	rma->then = rget_read;
 	rma->completion.arg = msg;
-	begins(msg, msg->buffer);
+	via_rndv_begins(msg, msg->buffer);
 	if (in_receive && is_put_off(msg->proc))
 		via_rma_start_later(rma);
 	else

@@ -107,7 +107,7 @@ struct via_incoming {
 	uint32_t protocol, handle;
 	uint64_t buffer, rreq;
 	struct cmpi_reg *reg;
-	bool single, timed;        /* as its sender says; the NIC knows of it (VipxLongBegins) */
+	bool timed;                /* the NIC knows of it (VipxLongBegins) */
 };
 
 /* ---- names for things a peer echoes (handle.c) ---------------------------------------------------------------------- */
@@ -185,7 +185,7 @@ struct via_address {
 	uint32_t slot, life; /* of the NIC on the card */
 };
 _Static_assert(sizeof(struct via_address) == CMPI_ADDR_MAX, "size of the address blob");
-enum { VIA_ADDRESS_VERSION = 6 };
+enum { VIA_ADDRESS_VERSION = 7 };
 
 struct cmpi_proc {
 	struct mpip_process process; /* first: the engine's */
@@ -537,6 +537,7 @@ void via_atomic_fail(struct cmpi_proc *proc);
 
 /* eager.c: messages of one packet */
 int via_eager_send(struct cmpi_proc *proc, uint64_t key, const void *buf, size_t len);
+bool via_eager_window(struct cmpi_proc *proc, uint64_t len); /* is there room for its data at the receiver? */
 bool via_eager_room(struct cmpi_proc *proc, uint64_t len);
 bool via_eager_may(const struct cmpi_proc *proc);
 int mpip_via_fsend(struct cmpi *c, struct cmpi_proc *proc, const void *buf, size_t count, const struct cmpi_type *type, int tag,
@@ -548,7 +549,7 @@ bool via_eager(struct cmpi_proc *proc, const uint8_t *packet, size_t len);
 int via_eager_expected(struct cmpi_proc *proc, struct cmpi_req *req, uint32_t looks);
 /* match.c, */
 bool via_eager_unexpected(struct cmpi_proc *proc, uint64_t key, const void *data, size_t len);
-bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope, const void *data, size_t len);
+bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope);
 bool via_eager_next(struct cmpi_proc *proc, const void *data, size_t len);
 bool via_rndv_start(struct cmpi_proc *proc, const struct via_rendezvous_start *packet);
 bool via_cancel_request(struct cmpi_proc *proc, uint64_t sreq);
@@ -566,10 +567,14 @@ void via_match_fail(struct cmpi_proc *proc);
 void via_incoming_free(struct cmpi *c, struct via_incoming *msg);
 void via_incoming_done(struct via_incoming *msg, int err);
 void via_send_done(struct via_send *send, int err);
+bool via_series_may(struct cmpi_proc *proc, const struct via_send *send); /* eagerly, in several packets? */
+int via_series_send(struct cmpi_proc *proc, struct via_send *send);
 
 /* rndv.c */
 int via_rndv_push(struct cmpi_proc *proc);
 void via_rndv_accept(struct via_incoming *msg, bool in_receive); /* it has its receive; in_receive: by the call that posts it */
+void via_rndv_data(struct via_send *send); /* follow from now on, as via_rndv_push finds room */
+void via_rndv_begins(struct via_incoming *msg, uint64_t remote);
 void via_rndv_over(struct via_incoming *msg);
 int via_rndv_send(struct cmpi_proc *proc, struct via_send *send);
 void via_rndv_cancel(struct via_send *send);

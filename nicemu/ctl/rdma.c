@@ -391,10 +391,14 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 {
 	enum { RATE = 8, RATE_FAR = 4 }; /* bytes in a nanosecond, as above */
 	struct nic_link *link = nic->remote ? NULL : nic_rdma_link(nic, vi);
+	bool at_once = false;
 	uint64_t now;
 
-	if (single)
+	if (single) {
+		at_once = *single;
 		*single = link && nic->polls + nic->looks != link->row.looks;
+		at_once &= *single;
+	}
 	if (!link)
 		return false;
 	if (single) {
@@ -408,7 +412,7 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 		nic_count(nic, rather_read, 1);
 		return false;
 	}
-	if (len <= SENT_ALWAYS || !link->cma)
+	if (len <= SENT_ALWAYS || !link->cma || at_once)
 		return true;
 	if (single && !*single && nic_row_settled(link) >> nic_row_class(len, NIC_ROW_MANY) & 1) {
 		if (nic->promise.to == link->peer + 1)

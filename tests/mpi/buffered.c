@@ -60,7 +60,7 @@ static int class_of(int err)
 /* There is room for three: the fourth is refused, and nothing of it arrives; when they have been received there is room again. */
 static void try_no_room(MPI_Comm comm, const struct layout *l)
 {
-	enum { BYTES = 200000 };
+	enum { BYTES = 500000 }; /* nobody sends that before it is received */
 	struct place out = place_create(l, BYTES), in = place_create(l, BYTES);
 	double until = MPI_Wtime() + 4;
 	MPI_Request req = MPI_REQUEST_NULL;

@@ -661,7 +661,7 @@ static void check_end(void)
 
 static void parameters(void)
 {
-	static const char *const rendezvous[] = {"rget", "rput", "r3"};
+	static const char *const rendezvous[] = {"rget", "rput", "r3", "auto"};
 	uint32_t depth = 1 + fake_random(fake_random(4) ? 6 : 30), noop = 1 + fake_random(3), rendezvous_extra = fake_random(6);
 
 	fake_param("prepost_depth", depth);
@@ -680,7 +680,7 @@ static void parameters(void)
 	fake_param("lazy_deregister", fake_random(2));
 	if (fake_random(2))
 		fake_param("vbuf_max", 2 + fake_random(8));
-	VipxParameterSet("rendezvous", rendezvous[fake_random(3)], "test");
+	VipxParameterSet("rendezvous", rendezvous[fake_random(4)], "test");
 }
 
 static void peer_open(uint32_t me)

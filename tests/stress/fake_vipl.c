@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct fake_net fake_net;
-unsigned fake_singles, fake_turns;
+unsigned fake_singles, fake_longs, fake_turns;
 
 /* ---- judging ------------------------------------------------------------------------------------------------------------------- */
 
@@ -127,7 +127,7 @@ void fake_reset(const struct fake_config *config)
 	fake_net.closest = UINT32_MAX;
 	fake_net.refuse = fake_net.send_steps = 0;
 	fake_net.epoch = 1;
-	fake_singles = fake_turns = fake_expected = 0;
+	fake_singles = fake_longs = fake_turns = fake_expected = 0;
 	params_default();
 }
 
@@ -703,6 +703,7 @@ VIP_RETURN VipxLongBegins(VIP_VI_HANDLE handle, VIP_UINT64 remote, VIP_UINT64 le
 	if (single && length % 2 == 0)
 		fake_violate("a long message of %llu bytes is single, which its sender was not told", (unsigned long long)length);
 	fake_singles += single != VIP_FALSE;
+	fake_longs++;
 	vi->longs++;
 	return VIP_SUCCESS;
 }

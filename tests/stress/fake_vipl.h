@@ -42,6 +42,7 @@ void fake_hold(VIP_NIC_HANDLE from, VIP_NIC_HANDLE to, bool held);
 void fake_deaf(VIP_NIC_HANDLE nic, bool deaf);
 /* Single long messages that have begun: those of an odd length are, as their sender was told. */
 extern unsigned fake_singles;
+extern unsigned fake_longs; /* and all long ones */
 /* How often a packet of a long message asked whether it may go; those of lengths 2 and 3 above a multiple of 8 had better be sent. */
 extern unsigned fake_turns;
 /* Messages that went straight to where they were waited for (VipxRecvExpected). */

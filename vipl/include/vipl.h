@@ -424,9 +424,10 @@ VIP_UINT32 VipxFetched(IN VIP_VI_HANDLE ViHandle, OUT VIP_UINT32 *Status);
 /*
  * VIP_SUCCESS: a message of Length bytes from Data had better be sent in pool buffers, which takes both processes but no system call;
  * VIP_NOT_DONE: it had better be read by the peer (RDMA), or there is no peer.  *Single: it is the first on that VI since this process last looked at a
- * queue, which the peer wants to know (VipxLongBegins); NULL: it is not told, so what it has found out that way is not asked.
+ * queue, which the peer wants to know (VipxLongBegins); NULL: it is not told, so what it has found out that way is not asked.  Before the call it says
+ * whether such a one is going to leave at once, for no answer of the peer's, so that whether this process is soon back does not matter.
  */
-VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length, OUT VIP_BOOLEAN *Single);
+VIP_RETURN VipxRatherSent(IN VIP_VI_HANDLE ViHandle, IN const void *Data, IN VIP_UINT64 Length, IN OUT VIP_BOOLEAN *Single);
 /*
  * Who sends long messages in pool buffers (VipxSendShort), many in a row, asks before each buffer whether it is to leave now, VIP_SUCCESS, or, while few of them
  * go round and enough are under way, when this process has looked at a queue again, VIP_NOT_DONE.

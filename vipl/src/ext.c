@@ -76,7 +76,7 @@ VIP_RETURN VipxViPeer(VIP_VI_HANDLE ViHandle, VIP_ULONG *Pid, VIP_ULONG *Slot)
 VIP_RETURN VipxRatherSent(VIP_VI_HANDLE ViHandle, const void *Data, VIP_UINT64 Length, VIP_BOOLEAN *Single)
 {
 	struct vipl_vi *vi = vipl_vi_enter(ViHandle);
-	bool sent, single;
+	bool sent, single = Single && *Single != VIP_FALSE;
 
 	if (!vi)
 		return VIP_INVALID_PARAMETER;

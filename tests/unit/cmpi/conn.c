@@ -364,6 +364,66 @@ static void bad_keys(void)
 	}
 }
 
+/* Packets of a series that cannot be. */
+static void bad_series(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t len[2]; /* of a series that begins; 0: another does not begin */
+		uint16_t single;
+		size_t behind;   /* bytes of it, and more than it has */
+		bool begins;
+	} bad[] = {
+		{"of nothing", {0}, 0, 0, true},
+		{"more than the window", {1 << 21}, 0, 0, true},
+		{"neither single nor not", {100}, 2, 0, true},
+		{"within another", {100, 100}, 0, 0, true},
+		{"data of none", {0}, 0, 1, false},
+		{"more than all", {100}, 0, 101, true},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		job_reset(100);
+		REQUIRE(job_open(2) && job_connect(A, B));
+		for (int n = 0; n < 2 && bad[i].begins && (!n || bad[i].len[n]); n++) {
+			struct via_eager_start p = {.envelope = {
+				.key = mpip_key(3, 1, 2), .data_length = bad[i].len[n], .single = bad[i].single, .packet_no = (uint16_t)n,
+			}};
+
+			CHECK(via_flow_packet(to(B, A), VIA_PKT_EAGER_START, &p, sizeof(p), true));
+		}
+		job_turn(6);
+		if (bad[i].behind) {
+			uint8_t data[sizeof(struct via_header) + 101] = {0};
+
+			CHECK_EQ(job[A].errors, 0);
+			CHECK(via_flow_packet(to(B, A), VIA_PKT_EAGER_NEXT, data, sizeof(struct via_header) + bad[i].behind, true));
+			job_turn(6);
+		}
+		if (!CHECK_EQ(job[A].errors, 1))
+			printf("# a series %s\n", bad[i].what);
+		CHECK_EQ(to(A, B)->state, VIA_CONN_LOST);
+		job_close();
+	}
+}
+
+/* A packet of one that brings nothing. */
+static void nothing_of_a_series(void)
+{
+	struct via_eager_start p = {.envelope = {.key = mpip_key(3, 1, 2), .data_length = 100}};
+	struct via_header none;
+
+	job_reset(100);
+	REQUIRE(job_open(2) && job_connect(A, B));
+	CHECK(via_flow_packet(to(B, A), VIA_PKT_EAGER_START, &p, sizeof(p), true));
+	job_turn(6);
+	CHECK_EQ(job[A].errors, 0);
+	CHECK(via_flow_packet(to(B, A), VIA_PKT_EAGER_NEXT, &none, sizeof(none), true));
+	job_turn(6);
+	CHECK_EQ(job[A].errors, 1);
+	job_close();
+}
+
 static int opened(void)
 {
 	struct cmpi_params params = {.job = 7, .rank = 9};
@@ -404,6 +464,8 @@ int main(void)
 	CASE(a_peer_breaks_the_protocol);
 	CASE(bad_packets);
 	CASE(bad_keys);
+	CASE(bad_series);
+	CASE(nothing_of_a_series);
 	CASE(open_that_fails);
 	return check_done();
 }

@@ -165,13 +165,13 @@ static void case4_eager_burst_becomes_rendezvous(void)
 	REQUIRE(pair_of(8, 2, 1, 3, 2, 8));
 	via_match_engine(job[B].c, &engine_posted);
 	job[A].c->params.rendezvous_threshold = TWO;
-	CHECK_EQ(match(&send, TWO), CMPI_OK); /* two packets: 8 - 2 >= 3 */
+	CHECK_EQ(match(&send, TWO), CMPI_OK); /* three packets: 8 - 3 >= 3 */
 	CHECK_EQ(job_count(A, "cmpi_eager"), 1);
 	job_turn(10);
 	CHECK_EQ(received, 1);
 	while (to(A, B)->remote_credit > 4)
 		CHECK_EQ(job_send(A, B, n++, 8), CMPI_OK);
-	CHECK_EQ(match(&send, TWO), CMPI_OK); /* 4 - 2 < 3 */
+	CHECK_EQ(match(&send, TWO), CMPI_OK); /* 4 - 3 < 3 */
 	CHECK_EQ(job_count(A, "cmpi_eager"), 1);
 	CHECK_EQ(to(A, B)->remote_credit, 3);
 	job_turn(20);

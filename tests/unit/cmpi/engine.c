@@ -5,7 +5,7 @@
  */
 #include "tests/unit/cmpi/job.h"
 
-enum { A, B, MOST = 100000, LONG = 40000 /* not eager */ };
+enum { A, B, MOST = 300000, LONG = 40000 /* not eager */ };
 
 static uint8_t from[MOST], into[MOST + 1];
 static struct cmpi_comm world[2] = {{.context = 9, .rank = A}, {.context = 9, .rank = B}};
@@ -233,13 +233,42 @@ static void single_ones(void)
 static void single_ones_in_turn(void)
 {
 	REQUIRE(open_pair());
-	message(A, 50003, MOST, false, CMPI_MODE_STANDARD);
+	message(A, 50003, MOST, false, CMPI_MODE_SYNC);
 	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 1);
 	CHECK_EQ(fake_singles, 1);
 	CHECK_EQ(fake_turns, 0);
 	message(A, 50002, MOST, false, CMPI_MODE_STANDARD);
 	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 2);
 	CHECK(fake_turns > 0);
+	CHECK_STR(fake_violation(), NULL);
+	job_close();
+}
+
+static uint64_t at_once(uint64_t len, enum cmpi_mode mode, bool posted)
+{
+	uint64_t eager = job_count(A, "cmpi_eager"), series = job_count(A, "cmpi_eager_series");
+
+	message(A, len, MOST, posted, mode);
+	CHECK_EQ(job_count(A, "cmpi_eager") - eager, job_count(A, "cmpi_eager_series") - series);
+	return job_count(A, "cmpi_eager") - eager;
+}
+
+/* One that is better sent waits for no reply, unless it is to be synchronous, or very long, or there is no room for it at its receiver. */
+static void single_ones_at_once(void)
+{
+	REQUIRE(open_pair());
+	CHECK_EQ(at_once(50003, CMPI_MODE_STANDARD, true), 1);
+	CHECK_EQ(fake_singles, 1);
+	CHECK_EQ(at_once(50003, CMPI_MODE_STANDARD, false), 1);
+	CHECK_EQ(fake_singles, 1); /* of how long it is on its way nothing is known here */
+	CHECK_EQ(at_once(50003, CMPI_MODE_SYNC, true), 0);
+	CHECK_EQ(fake_singles, 2);
+	CHECK_EQ(at_once(50002, CMPI_MODE_STANDARD, true), 0);
+	CHECK_EQ(at_once(50001, CMPI_MODE_STANDARD, true), 0);
+	CHECK_EQ(at_once((256 << 10) - 5, CMPI_MODE_STANDARD, true), 1);
+	CHECK_EQ(at_once((256 << 10) + 3, CMPI_MODE_STANDARD, true), 0);
+	job[A].c->params.eager_window = 50000;
+	CHECK_EQ(at_once(50003, CMPI_MODE_STANDARD, true), 0);
 	CHECK_STR(fake_violation(), NULL);
 	job_close();
 }
@@ -457,6 +486,7 @@ int main(void)
 	CASE(window);
 	CASE(single_ones);
 	CASE(single_ones_in_turn);
+	CASE(single_ones_at_once);
 	CASE(matched_probe_peer);
 	CASE(matched_probe_self);
 	CASE(cancel_receives);

@@ -124,9 +124,12 @@ static void see_part(void *arg, const void *packet, size_t len)
 {
 	struct parts *parts = arg;
 
-	if (*(const uint8_t *)packet != VIA_PKT_R3_DATA)
+	if (*(const uint8_t *)packet == VIA_PKT_R3_DATA)
+		len -= sizeof(struct via_r3_data);
+	else if (*(const uint8_t *)packet == VIA_PKT_EAGER_NEXT)
+		len -= sizeof(struct via_header);
+	else
 		return;
-	len -= sizeof(struct via_r3_data);
 	if (!parts->n++ || len < parts->shortest)
 		parts->shortest = (uint32_t)len;
 	if (len > parts->longest)
@@ -137,7 +140,7 @@ static void see_part(void *arg, const void *packet, size_t len)
  * The packets of a message are of whole lines, and all of them about as long, those of a single one (of an odd length: fake_vipl.c) almost: none is
  * what 32 KB at a time have left.
  */
-static void r3_parts(void)
+static void packets_of(enum via_mode mode)
 {
 	static const uint32_t len[] = {33002, 33003, 36866, 36867, 65538, 65539, 100002, 100003, 299994, 299995};
 
@@ -145,13 +148,22 @@ static void r3_parts(void)
 	expecting = true;
 	for (uint32_t i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
 		uint32_t packets = (len[i] + VIA_R3_BYTES - 1) / VIA_R3_BYTES;
+		bool asks = mode == VIA_MODE_SYNC || len[i] % 2 == 0 || len[i] > 256 << 10;
 		struct parts parts = {0};
 		struct via_send send = long_send(&sent, len[i]);
 
 		sent = received = 0;
 		receive = any_receive(&received);
+		send.envelope.mode = mode;
+		fake_hold(job[A].c->nic, NULL, !asks);
 		CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
-		job_turn(1); /* its reply is there */
+		if (asks) {
+			job_turn(1); /* the reply is there */
+		} else { /* its sender may compute next */
+			fake_in_flight(job[A].c->nic, job[B].c->nic, see_part, &parts);
+			CHECK_EQ(parts.n, packets);
+			parts.n = 0;
+		}
 		fake_hold(job[A].c->nic, NULL, true);
 		for (int passes = 0; passes < 30; passes++)
 			cmpi_progress(job[A].c);
@@ -163,6 +175,72 @@ static void r3_parts(void)
 		job_turn(30);
 		CHECK(sent == 1 && received == 1);
 	}
+	job_close();
+}
+
+static void parts_when_asked(void)
+{
+	packets_of(VIA_MODE_SYNC);
+}
+
+static void parts_at_once(void)
+{
+	packets_of(VIA_MODE_STANDARD);
+}
+
+/* What is in several packets because eager messages may be so long is no single one, of which the NIC would be told. */
+static void long_eager_ones(void)
+{
+	struct via_send send = long_send(&sent, LONG);
+
+	REQUIRE(open_pair("auto"));
+	job[A].c->params.rendezvous_threshold = LONG;
+	send.envelope.single = 1; /* which is not the caller's to say */
+	expecting = true;
+	receive = any_receive(&received);
+	CHECK_EQ(via_match_send(job[A].to[B], &send), CMPI_OK);
+	job_turn(30);
+	for (int posted = 0; posted < 2; posted++) {
+		message(LONG, MOST, posted, VIA_MODE_STANDARD);
+		CHECK_EQ(job_count(A, "cmpi_eager_series"), (uint64_t)posted + 2);
+	}
+	CHECK_EQ(fake_longs, 0);
+	message(LONG + 1, MOST, true, VIA_MODE_STANDARD);
+	CHECK_EQ(job_count(A, "cmpi_eager_series"), 3);
+	CHECK_EQ(fake_longs, 1);
+	job_close();
+}
+
+/* A series waits for buffers; the next one that would be one is told by a request meanwhile. */
+static void one_series_at_a_time(void)
+{
+	enum { BUFFERS = 1000 };
+	static void *taken[BUFFERS];
+	static uint8_t other[LONG];
+	static int there[2];
+	struct via_send first = long_send(&there[0], 50003), second = long_send(&there[1], 50003);
+	uint32_t n = 0;
+
+	REQUIRE(open_pair("auto"));
+	memset(from, 0x5a, sizeof(from));
+	expecting = true;
+	receive = any_receive(&received);
+	while (n < BUFFERS && (taken[n] = VipxTakeBuffer(job[A].c->nic)) != NULL)
+		n++;
+	CHECK_EQ(via_match_send(job[A].to[B], &first), CMPI_OK);
+	job_turn(5);
+	CHECK_EQ(there[0], 0);
+	CHECK(job[B].to[A]->eager != NULL);
+	receive = (struct via_recv){.buf = other, .size = LONG, .done = done, .arg = &sent};
+	VipxGiveBuffer(job[A].c->nic, taken[--n]); /* for the request */
+	CHECK_EQ(via_match_send(job[A].to[B], &second), CMPI_OK);
+	CHECK_EQ(job_count(A, "cmpi_eager_series"), 1);
+	while (n)
+		VipxGiveBuffer(job[A].c->nic, taken[--n]);
+	job_turn(30);
+	CHECK(there[0] == 1 && there[1] == 1);
+	CHECK_EQ(job_count(A, "cmpi_rndv_r3"), 1);
+	CHECK_EQ(job[B].errors, 0);
 	job_close();
 }
 
@@ -354,7 +432,10 @@ int main(void)
 	CASE(as_the_nic_likes);
 	CASE(rput);
 	CASE(r3);
-	CASE(r3_parts);
+	CASE(parts_when_asked);
+	CASE(parts_at_once);
+	CASE(long_eager_ones);
+	CASE(one_series_at_a_time);
 	CASE(reads_put_off);
 	CASE(reads_put_off_until_sent);
 	CASE(downgrade_rget_sender);

@@ -79,6 +79,7 @@ static inline uint64_t *far_line(void)
 /* `end` is going to send such a message. */
 static inline bool is_sent(const struct end *end, uint64_t len, bool *single)
 {
+	*single = false;
 	return nic_rather_sent(end->nic, end->vi, (uintptr_t)end->mem, len, single);
 }
 

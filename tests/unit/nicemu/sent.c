@@ -5,7 +5,7 @@
 /* Up to a length of this machine's, of a connected VI, while each process has its core, and not from memory in the card. */
 static bool rather_sent(uint64_t at, uint64_t len)
 {
-	bool single;
+	bool single = false;
 
 	return nic_rather_sent(p.a.nic, p.a.vi, at, len, &single);
 }
@@ -34,12 +34,11 @@ static void messages_rather_sent(void)
 	pair_close(&p);
 }
 
-/* As that is asked where the peer has a say: is it the first since a look, so single? */
-static bool sent_in_row(uint64_t at, uint64_t len)
+/* The same of one that leaves at once, if it is single; is it? */
+static bool sent_at_once(uint64_t at, uint64_t len, bool *single)
 {
-	bool single;
-
-	return nic_rather_sent(p.a.nic, p.a.vi, at, len, &single);
+	*single = true;
+	return nic_rather_sent(p.a.nic, p.a.vi, at, len, single);
 }
 
 /* A sender that computes while its peer waits has some of its next long messages read, the more often the more. */
@@ -72,21 +71,21 @@ static void senders_that_are_away(void)
 	link = ab();
 	link->migrates = true;
 	link->row.ns = 40;
-	CHECK(!sent_in_row(at, LONG));
+	CHECK(!rather_sent(at, LONG));
 	link->row.mutual = 2; /* messages as long as that, */
-	CHECK(sent_in_row(at, LONG));
-	CHECK(!sent_in_row(at, LONG - (100 << 10))); /* and no shorter ones, */
+	CHECK(rather_sent(at, LONG));
+	CHECK(!rather_sent(at, LONG - (100 << 10))); /* and no shorter ones, */
 	p.a.nic->looks++;
-	CHECK(!sent_in_row(at, LONG)); /* nor single ones */
-	CHECK(sent_in_row(at, LONG));
+	CHECK(!rather_sent(at, LONG)); /* nor single ones */
+	CHECK(rather_sent(at, LONG));
 	for (uint32_t other = 0; other < 2; other++) { /* what was promised to that peer no longer counts */
 		p.a.nic->promise = (struct nic_promise){ .to = link->peer + 1 + other };
-		CHECK(sent_in_row(at, LONG));
+		CHECK(rather_sent(at, LONG));
 		CHECK_EQ(p.a.nic->promise.to, other ? link->peer + 2 : 0);
 	}
 	p.a.nic->promise.to = 0;
 	link->row.ns = 130;
-	CHECK(!sent_in_row(at, LONG));
+	CHECK(!rather_sent(at, LONG));
 	link->row.ns = 40;
 	link->migrates = false;
 	CHECK(!rather_sent(at, LONG));
@@ -111,6 +110,42 @@ static void senders_that_are_away(void)
 	nic_buf_give(p.a.nic, nic_buf_take(p.a.nic));
 	CHECK(!p.a.nic->promise.to);
 	p.a.nic->link[p.b.nic->me] = link;
+	pair_close(&p);
+}
+
+/* Not of single ones that leave at once, for which nobody waits: neither is anything promised, nor does what is said of others hold them up. */
+static void single_ones_at_once(void)
+{
+	enum { LONG = 200 << 10 };
+	struct nic_promise *promise;
+	uint64_t at;
+	bool single;
+
+	SKIP_ASKING();
+	pair_open(&p, NIC_RELIABLE_DELIVERY);
+	at = (uintptr_t)p.a.mem;
+	promise = &p.a.nic->promise;
+	ab()->send_max = LONG;
+	atomic_store(&ab()->asking->reads, 0);
+	p.a.nic->looks++;
+	CHECK(sent_at_once(at, LONG, &single) && single);
+	CHECK(!promise->to);
+	CHECK(sent_at_once(at, LONG, &single) && !single); /* no look in between: it is of many, and waits */
+	CHECK(promise->to);
+	ab()->send.alone = 100;
+	CHECK(!sent_at_once(at, LONG, &single) && !single);
+	CHECK_EQ(ab()->send.alone, 99);
+	p.a.nic->looks++;
+	CHECK(sent_at_once(at, LONG, &single) && single);
+	CHECK_EQ(ab()->send.alone, 99);
+	atomic_store(&ab()->asking->reads, ~0u); /* the peer has found out that it had better read them */
+	p.a.nic->looks++;
+	CHECK(!sent_at_once(at, LONG, &single) && single);
+	atomic_store(&ab()->asking->reads, 0);
+	p.a.nic->looks++;
+	CHECK(!sent_at_once(at, LONG + 1, &single) && single);
+	promise->to = 0;
+	ab()->send.alone = 0;
 	pair_close(&p);
 }
 
@@ -166,6 +201,7 @@ int main(void)
 {
 	CASE(messages_rather_sent);
 	CASE(senders_that_are_away);
+	CASE(single_ones_at_once);
 	CASE(senders_that_write);
 	return check_done();
 }
