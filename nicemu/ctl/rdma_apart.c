@@ -26,14 +26,15 @@ bool nic_row_migrates(const struct nic_link *link, uint32_t apart)
 }
 
 /*
- * What is longer than 1 MB fits into no cache when it is many, and where none is shared every line of a buffer goes to and fro.  Where lines migrate few
- * buffers go round (bulk.c), so what is long takes no more than what is short.
+ * What is longer than 1 MB fits into no cache when it is many, and where none is shared every line of a buffer goes to and fro, which for up to 128 KB takes no
+ * longer than a system call.  Single ones that both ends read take twice as long where they exchange them, and little less where they do not.  Where lines
+ * migrate few buffers go round (bulk.c), so what is long takes no more than what is short.
  */
 bool nic_row_guess(const struct nic_link *link, uint32_t class, uint32_t apart)
 {
 	if (class < NIC_ROW_LENGTHS && nic_row_migrates(link, apart))
 		return false;
-	return class % NIC_ROW_LENGTHS >= 2 || nic_row_is_far(link, apart);
+	return class % NIC_ROW_LENGTHS >= (nic_row_is_far(link, apart) && class / NIC_ROW_LENGTHS != NIC_ROW_SINGLE ? 1 : 2);
 }
 
 /* 0: not known. */

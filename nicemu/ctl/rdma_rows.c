@@ -55,7 +55,7 @@ enum {
 
 uint32_t nic_row_class(uint64_t len, enum nic_row_kind kind)
 {
-	uint32_t length = len <= 256 << 10 ? 0 : len <= 1 << 20 ? 1 : len <= 2 << 20 ? 2 : 3;
+	uint32_t length = len <= 128 << 10 ? 0 : len <= 1 << 20 ? 1 : len <= 2 << 20 ? 2 : 3;
 
 	return len < NIC_ROW_FROM ? NIC_ROW_CLASSES : length + kind * NIC_ROW_LENGTHS;
 }
@@ -65,9 +65,10 @@ static bool of_singles(uint32_t class)
 	return class / NIC_ROW_LENGTHS == NIC_ROW_SINGLE;
 }
 
-/* What is better for a class is the first guess for the next longer ones, but the longest. */
-static uint32_t best(const struct nic_link *link, struct nic_row_class *c)
+/* What is better for a class is the first guess for the next longer ones, but those that are guessed to be read. */
+static uint32_t best(const struct nic_link *link, struct nic_row_place *at)
 {
+	struct nic_row_class *c = at->of;
 	uint32_t reads = 0;
 	bool known = false;
 
@@ -77,7 +78,7 @@ static uint32_t best(const struct nic_link *link, struct nic_row_class *c)
 		known &= class % NIC_ROW_LENGTHS != 0;
 		if (p->cost[0] || p->cost[1])
 			known = true;
-		else if (known && !nic_row_guess(link, class, 0))
+		else if (known && !nic_row_guess(link, class, at->apart))
 			p->way = nic_pace_usual(&c[class - 1].pace);
 		reads |= (uint32_t)p->way << class;
 	}
@@ -88,7 +89,7 @@ void nic_row_choose(struct nic_link *link)
 {
 	struct nic_row *r = &link->row;
 
-	r->reads = best(link, r->at[r->place].of) & ~nic_row_settled(link);
+	r->reads = best(link, &r->at[r->place]) & ~nic_row_settled(link);
 	if (r->follows)
 		r->reads = (r->reads & ~r->follows) | (nic_load_relaxed(&link->asking->reads) & r->follows); /* a hint, as above */
 	if (nic_load_relaxed(&link->asked->reads) != r->reads)

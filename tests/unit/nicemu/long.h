@@ -7,7 +7,10 @@
 #include "nicemu/engine/clock.h"
 #include "tests/unit/nicemu/shared.h"
 
-enum { LONGEST = 0xccc /* what is read at first: above 1 MB, of each kind */ };
+enum {
+	LONGEST = 0xccc, /* what is read at first: above 1 MB, of each kind; */
+	FAR = 0xece,     /* where no cache is shared above 128 KB, but of single ones */
+};
 enum { KB = 1 << 10, MB = 1 << 20, MANY = 64 * MB, LONG = 64 * KB, SLOW = 400000, FAST = 160000, BEST = 80000 }; /* ns for a MB */
 
 static inline struct nic_link *ba(void)

@@ -74,7 +74,7 @@ static void senders_that_are_away(void)
 	CHECK(!rather_sent(at, LONG));
 	link->row.mutual = 2; /* messages as long as that, */
 	CHECK(rather_sent(at, LONG));
-	CHECK(!rather_sent(at, LONG - (100 << 10))); /* and no shorter ones, */
+	CHECK(!rather_sent(at, LONG - (200 << 10))); /* and no shorter ones, */
 	p.a.nic->looks++;
 	CHECK(!rather_sent(at, LONG)); /* nor single ones */
 	CHECK(rather_sent(at, LONG));
