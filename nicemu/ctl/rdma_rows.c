@@ -40,7 +40,8 @@ enum {
 	GOOD = 110000,        /* what is not worth a try of the other way where a cache is shared: a kernel hardly copies as fast, and a try takes some 50 MB */
 	FIRST = 48 << 20,     /* bytes until the buffers that go round have been made, */
 	SETTLE = 40 << 20,    /* and until they are near again, when the way has changed; */
-	SETTLE_SINGLE = 8 << 20, /* those of one message at a time are fewer */
+	SETTLE_SINGLE = 8 << 20, /* those of one message at a time are fewer, */
+	FIRST_SINGLE = 64 << 20, /* but how they are read best, alone, by halves or as streams, is found out first (engine/dma.h) */
 	MUTUAL = 256,         /* messages one way, after which it is seen how many went the other way: some windows, whose messages are sent all at once */
 	ALONE = 4 * MUTUAL,   /* messages, or gets, of an end to which none come; */
 	PAUSE = 3,            /* times as long as the row that it follows, */
@@ -100,10 +101,10 @@ void nic_row_choose(struct nic_link *link)
 static bool settles(struct nic_row *r, uint32_t class, bool read, uint64_t bytes)
 {
 	struct nic_row_class *c = &r->at[r->place].of[class];
-	uint32_t *settle = &r->settle[class], again = of_singles(class) ? SETTLE_SINGLE : SETTLE;
+	uint32_t *settle = &r->settle[class], again = !of_singles(class) ? SETTLE : c->pace.cost[read] ? SETTLE_SINGLE : FIRST_SINGLE;
 
 	if (!*settle)
-		*settle = r->seen ? again : FIRST;
+		*settle = r->seen || of_singles(class) ? again : FIRST;
 	else if (r->read[class] != read)
 		*settle = again;
 	if (r->read[class] != read)
@@ -116,6 +117,14 @@ static bool settles(struct nic_row *r, uint32_t class, bool read, uint64_t bytes
 	}
 	*settle = 1;
 	return false;
+}
+
+/* A single one that has taken much longer than others says that its processor was taken away for a while, and no more. */
+static uint64_t at_most_twice(uint64_t cost, uint64_t ns, uint64_t bytes)
+{
+	uint64_t most = 2 * cost * bytes / UNIT;
+
+	return cost && ns > most ? most : ns;
 }
 
 /* Do these count as one? */
@@ -164,6 +173,8 @@ void nic_row_took(struct nic_link *link, uint32_t class, bool read, uint64_t ns,
 	take_over(link, class);
 	if (settles(&link->row, class, read, bytes))
 		return;
+	if (of_singles(class))
+		ns = at_most_twice(p->cost[read], ns, bytes);
 	c->ns = (c->rows ? c->ns : 0) + ns;
 	c->bytes = (c->rows ? c->bytes : 0) + bytes;
 	c->rows++;

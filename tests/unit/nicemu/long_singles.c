@@ -180,24 +180,57 @@ static void beside_one_in_the_card(void)
 	pair_close(&p);
 }
 
-/* Behind a change some are not timed, fewer than of rows. */
+/* Some are not timed: of a way that nothing is known of, then behind a change, fewer than of rows. */
 static void they_settle(void)
 {
+	struct nic_pace *pace;
+
 	BEGIN_ROWS();
+	pace = &class_of(S + 1)->pace;
+	for (int read = 0; read < 2; read++) {
+		ba()->row.seen = read;
+		for (int i = 0; i < 64; i++) {
+			singles(1, MB, read, 0, 0);
+			CHECK_EQ(class_of(S + 1)->rows, 0);
+		}
+		singles(1, MB, read, 0, 0);
+		CHECK_EQ(class_of(S + 1)->rows, 1);
+	}
+	for (int read = 0; read < 2; read++) {
+		pace->cost[read] = UINT32_MAX;
+		singles(8, MB, read, 0, 0);
+		CHECK_EQ(class_of(S + 1)->rows, 0);
+		singles(1, MB, read, 0, 0);
+		CHECK_EQ(class_of(S + 1)->rows, 1);
+	}
 	ba()->row.seen = true;
-	singles(8, MB, false, 0, 0);
-	CHECK_EQ(class_of(S + 1)->rows, 0);
-	singles(1, MB, false, 0, 0);
-	CHECK_EQ(class_of(S + 1)->rows, 1);
-	singles(8, MB, true, 0, 0);
-	CHECK_EQ(class_of(S + 1)->rows, 0);
-	singles(1, MB, true, 0, 0);
-	CHECK_EQ(class_of(S + 1)->rows, 1);
 	for (int i = 0; i < 41; i++) {
 		CHECK_EQ(class_of(1)->rows, 0);
 		nic_row_took(ba(), 1, false, FAST, MB);
 	}
 	CHECK_EQ(class_of(1)->rows, 1);
+	pair_close(&p);
+}
+
+/* What has taken very long, since its processor was somebody else's meanwhile, counts as twice what others take, if that is known; rows as they are. */
+static void one_that_takes_long(void)
+{
+	struct nic_row_class *c;
+
+	BEGIN_ROWS();
+	for (uint32_t class = 1; class <= S + 1; class += S) {
+		c = class_of(class);
+		ba()->row.settle[class] = 1;
+		nic_row_took(ba(), class, false, 1000 * FAST, MB);
+		CHECK_EQ(c->ns, 1000 * FAST);
+		c->rows = 0;
+		c->pace.cost[0] = FAST;
+		c->pace.cost[1] = 100 * FAST;
+		nic_row_took(ba(), class, false, 1000 * FAST, MB / 2);
+		CHECK_EQ(c->ns, class == 1 ? 1000 * FAST : FAST);
+		nic_row_took(ba(), class, false, FAST / 2, MB / 2);
+		CHECK_EQ(c->ns, class == 1 ? 1000 * FAST + FAST / 2 : FAST + FAST / 2);
+	}
 	pair_close(&p);
 }
 
@@ -362,6 +395,7 @@ int main(void)
 	CASE(the_first_of_a_row);
 	CASE(beside_one_in_the_card);
 	CASE(they_settle);
+	CASE(one_that_takes_long);
 	CASE(exchanges);
 	CASE(trials_in_vain);
 	CASE(trials_that_others_join);
