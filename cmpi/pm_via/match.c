@@ -282,7 +282,6 @@ bool via_eager_start(struct cmpi_proc *proc, const struct via_envelope *envelope
 bool via_eager_unexpected(struct cmpi_proc *proc, uint64_t key, const void *data, size_t len)
 {
 	const struct via_envelope envelope = {.key = key, .data_length = len, .packet_no = (uint16_t)(proc->packet_no_in - 1)};
-
 	struct via_incoming *msg;
 
 	if (!mpip_key_ok(key))

@@ -395,9 +395,10 @@ bool nic_rather_sent(struct nic *nic, uint32_t vi, uint64_t addr, uint64_t len, 
 	uint64_t now;
 
 	if (single) {
-		at_once = *single;
-		*single = link && nic->polls + nic->looks != link->row.looks;
-		at_once &= *single;
+		bool is_single = link && nic->polls + nic->looks != link->row.looks;
+
+		at_once = *single && is_single;
+		*single = is_single;
 	}
 	if (!link)
 		return false;
