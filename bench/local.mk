@@ -8,7 +8,6 @@ noinst_PROGRAMS += \
 	bench/probe \
 	bench/pull \
 	bench/vipl_latency
-bench_nic_latency_LDADD = nicemu/libnicemu.la
 bench_vipl_latency_LDADD = vipl/libvipl.la
 EXTRA_DIST += \
 	bench/batches.h \

@@ -28,9 +28,6 @@ check_PROGRAMS += tests/container/nocma
 
 # ---- unit tests, VIPL in two processes, and stress: run by make check
 
-# Every layer, for the programs that name nothing else; each takes what it needs.
-LDADD = qx/libqxcore.la cmpi/libcmpi.la vipl/libviplcore.la nicemu/libnicemu.la
-
 PLAIN_TESTS = \
 	tests/unit/cmpi/am \
 	tests/unit/cmpi/conn \
@@ -131,22 +128,22 @@ TESTS += $(PLAIN_TESTS)
 # The protocol module alone, over a VIPL that the test plays.
 check_LTLIBRARIES = tests/stress/libfake.la
 tests_stress_libfake_la_SOURCES = tests/stress/fake_net.c tests/stress/fake_parts.h tests/stress/fake_vipl.c tests/stress/fake_vipl.h
-tests_unit_cmpi_am_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_conn_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_deadlock_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_dreg_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_engine_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_expected_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_match_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_params_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_queue_LDADD = cmpi/libcmpi.la
-tests_unit_cmpi_rma_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_rows_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_share_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_unit_cmpi_table_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
-tests_stress_credits_LDADD = tests/stress/libfake.la cmpi/libcmpi.la
+tests_unit_cmpi_am_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_conn_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_deadlock_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_dreg_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_engine_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_expected_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_match_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_params_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_queue_LDADD = -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_rma_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_rows_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_share_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_table_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_stress_credits_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
 # The daemon is this process.
-tests_unit_nicemu_serve_LDADD = nicemu/libnicemu-elsewhere.la
+tests_unit_nicemu_serve_LDADD = -Lnicemu/.libs -lnicemu-elsewhere $(HWLOC_LIBS)
 
 EXTRA_DIST += \
 	tests/unit/cmpi/job.h \
