@@ -128,20 +128,21 @@ TESTS += $(PLAIN_TESTS)
 # The protocol module alone, over a VIPL that the test plays.
 check_LTLIBRARIES = tests/stress/libfake.la
 tests_stress_libfake_la_SOURCES = tests/stress/fake_net.c tests/stress/fake_parts.h tests/stress/fake_vipl.c tests/stress/fake_vipl.h
-tests_unit_cmpi_am_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_conn_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_deadlock_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_dreg_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_engine_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_expected_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_match_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_params_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+FAKE_LIBS = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_am_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_conn_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_deadlock_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_dreg_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_engine_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_expected_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_match_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_params_LDADD = $(FAKE_LIBS)
 tests_unit_cmpi_queue_LDADD = -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_rma_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_rows_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_share_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_unit_cmpi_table_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
-tests_stress_credits_LDADD = -Ltests/stress/.libs -lfake -Lcmpi/.libs -lcmpi
+tests_unit_cmpi_rma_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_rows_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_share_LDADD = $(FAKE_LIBS)
+tests_unit_cmpi_table_LDADD = $(FAKE_LIBS)
+tests_stress_credits_LDADD = $(FAKE_LIBS)
 # The daemon is this process.
 tests_unit_nicemu_serve_LDADD = -Lnicemu/.libs -lnicemu-elsewhere $(HWLOC_LIBS)
 

@@ -127,6 +127,24 @@ static inline long place_differs(struct place *p, uint64_t key)
 	return place_differs_after(p, key, p->blocks);
 }
 
+/*
+ * Has the message come, into memory that another process may be writing just now?  Each word is looked at once.  memcmp looks again where it has seen a
+ * difference, and calls all of the memory equal if that is gone by then.
+ */
+static inline bool place_has_come(struct place *p, uint64_t key)
+{
+	_Atomic uint64_t *room = (_Atomic uint64_t *)(void *)p->room;
+	uint64_t word;
+
+	place_draw(p, p->image, key, p->blocks);
+	for (int i = 0; i < p->size / 8; i++) { /* a place is made of words */
+		memcpy(&word, p->image + 8 * (size_t)i, 8);
+		if (atomic_load_explicit(&room[i], memory_order_acquire) != word) /* the data are all that tells of them */
+			return false;
+	}
+	return true;
+}
+
 static inline uint64_t place_key(int sender, int bytes, int number)
 {
 	return check_key((unsigned)sender, (unsigned)bytes, (uint64_t)number);

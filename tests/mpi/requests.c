@@ -27,31 +27,13 @@ static const char *const modes[MODES] = { "standard", "buffered", "synchronous",
 static int to, from; /* the next rank and the one before, or this rank */
 static bool cancels, buffers;
 
-/*
- * Has it come, into memory that another process may be writing just now?  Each word is looked at once.  memcmp looks again where it has seen a
- * difference, and calls all of the memory equal if that is gone by then.
- */
-static bool has_come(struct place *p, uint64_t key)
-{
-	_Atomic uint64_t *room = (_Atomic uint64_t *)(void *)p->room;
-	uint64_t word;
-
-	place_draw(p, p->image, key, p->blocks);
-	for (int i = 0; i < p->size / 8; i++) { /* places are words */
-		memcpy(&word, p->image + 8 * (size_t)i, 8);
-		if (atomic_load_explicit(&room[i], memory_order_acquire) != word) /* the data are all that tells of them */
-			return false;
-	}
-	return true;
-}
-
 /* Nobody says when a receive that has been freed is over, but its data. */
 static void await_data(const char *what, struct place *p, int bytes, int number)
 {
 	double until = MPI_Wtime() + 4;
 	int there;
 
-	while (!has_come(p, place_key(from, bytes, number)) && MPI_Wtime() < until)
+	while (!place_has_come(p, place_key(from, bytes, number)) && MPI_Wtime() < until)
 		MPI_Iprobe(MPI_ANY_SOURCE, NOBODYS, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
 	place_expect(what, p, from, bytes, number);
 }
